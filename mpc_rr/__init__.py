@@ -1,0 +1,1 @@
+"""Statistics on private data without a trusted collector."""

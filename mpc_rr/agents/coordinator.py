@@ -1,0 +1,426 @@
+"""The coordinator: gathers the parties, routes their rounds, and pronounces the verdict.
+
+Life cycle (the only place with explicit states)::
+
+    LOBBY ──► ROSTER ──► ROUNDS ──► VERDICT ──► CLOSED
+      │          │ ▲        │          ▲
+      │          ▼ └────────┤          │      a party is lost before the point of no return:
+      └──────────┴──────────┴──────────┘      ROUNDS → ROSTER with those who remain
+
+It learns what everybody learns: who takes part, and the result. It cannot read the shares it
+routes. It is trusted to finish; not to keep secrets, and not to be honest: parties check it.
+"""
+
+import asyncio
+import enum
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
+from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.errors import Dropout, Misconduct, StudyError, listing
+from mpc_rr.network.mailbox import Mailbox, Traffic
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    EVERYONE,
+    LOBBY_SESSION,
+    VERDICT_SESSION,
+    Admission,
+    Exclusion,
+    Goodbye,
+    Hello,
+    Invitation,
+    Join,
+    Member,
+    Message,
+    Objection,
+    Refusal,
+    ResultSeen,
+    Roster,
+    RosterSeen,
+    Verdict,
+)
+from mpc_rr.network.sealed import Opened, Rejected
+from mpc_rr.network.session import CoordinatorSession
+from mpc_rr.network.transport import Transport
+from mpc_rr.protocols import PROTOCOLS
+from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.randomness import Randomness
+from mpc_rr.scenario import Study
+
+ADDRESS = re.compile(r"[a-z0-9_/-]{1,128}")
+FAREWELL_S = 10.0
+
+
+class State(enum.Enum):
+    """Where the study stands."""
+
+    LOBBY = "lobby"
+    ROSTER = "roster"
+    ROUNDS = "rounds"
+    VERDICT = "verdict"
+    CLOSED = "closed"
+
+
+MOVES: Mapping[State, frozenset[State]] = {
+    State.LOBBY: frozenset({State.ROSTER, State.VERDICT}),
+    State.ROSTER: frozenset({State.ROUNDS, State.ROSTER, State.VERDICT}),
+    State.ROUNDS: frozenset({State.ROSTER, State.VERDICT}),
+    State.VERDICT: frozenset({State.CLOSED}),
+    State.CLOSED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a display shows while the study runs."""
+
+    state: State
+    joined: int
+    expected: int
+    attempt: int
+    step: str
+    arrived: int
+    wanted: int
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the study ended. ``counts`` is None if it was aborted; then ``cause`` says why."""
+
+    counts: PairCounts | None
+    cause: str
+    culprits: tuple[str, ...]
+    members: tuple[str, ...]
+    excluded: tuple[Exclusion, ...]
+    unconfirmed: tuple[str, ...]
+    attempts: int
+    run: bytes
+    identity: PublicIdentity
+    transcript: tuple[bytes, ...]
+    traffic: dict[tuple[str, str], Traffic]
+    round_seconds: dict[tuple[str, str], float]
+    rejected: Counter[str]
+
+
+class _LobbyFull(Exception):
+    """News: the expected number of parties has joined."""
+
+
+class _Objected(StudyError):
+    """News: a party stops, because of what somebody did."""
+
+    def __init__(self, by: str, objection: Objection) -> None:
+        super().__init__(objection.reason, [by])
+        self.by, self.objection = by, objection
+
+
+class _Dispute(StudyError):
+    """Two parties contradict each other and nobody can tell who lies."""
+
+
+class Coordinator:
+    """Runs one study once."""
+
+    def __init__(self, study: Study, transport: Transport, rng: Randomness) -> None:
+        self.study = study
+        self._rng = rng
+        self._identity = Identity(rng.fork("identity"))
+        nonce = rng.fork("run").bytes(16)
+        self._invitation = Invitation(self._identity.public, study.digest, nonce)
+        self._transport = transport
+        self._protocol = PROTOCOLS[study.protocol.name]
+        self.mailbox = Mailbox(
+            COORDINATOR,
+            self._identity,
+            transport,
+            study=study.name,
+            ask_again_s=study.deadlines.ask_again_s,
+            size_limit=self._protocol.largest_message_bytes(study.schema, study.parties.count),
+        )
+        self.mailbox.run = run_id(self._invitation)
+        self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
+        self.mailbox.handlers[Objection.step] = self._on_objection
+        self._state = State.LOBBY
+        self._candidates: dict[str, Hello] = {}
+        self._joined: dict[str, bytes] = {}
+        self._excluded: list[Exclusion] = []
+        self._attempt = 0
+
+    @property
+    def fingerprint(self) -> str:
+        """By which parties can make sure they talk to this coordinator."""
+        return self._identity.public.fingerprint
+
+    @property
+    def progress(self) -> Progress:
+        """Where the study stands now."""
+        step, arrived, wanted = self.mailbox.waiting()
+        return Progress(
+            self._state,
+            len(self._joined),
+            self.study.parties.count,
+            self._attempt,
+            step,
+            arrived,
+            wanted,
+            self.mailbox.messages,
+            self.mailbox.bytes,
+        )
+
+    async def run(self) -> Outcome:
+        """The whole study: lobby, roster, rounds, verdict. Returns how it ended."""
+        async with self.mailbox:
+            members = await self._lobby()
+            counts: PairCounts | None = None
+            try:
+                counts, members = await self._attempts(members)
+                seen, unconfirmed = await self._results_seen(counts, members)
+            except StudyError as fault:
+                verdict = Verdict(False, str(fault), fault.culprits, b"", {})
+                return await self._conclude(verdict, None, members, ())
+            verdict = Verdict(True, "", (), counts.digest, seen)
+            return await self._conclude(verdict, counts, members, unconfirmed)
+
+    def _enter(self, state: State) -> None:
+        assert state in MOVES[self._state], f"{self._state} → {state}"
+        self._state = state
+
+    # ── Lobby ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _lobby(self) -> tuple[str, ...]:
+        """Wait until the expected number has joined or the deadline has passed."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.study.deadlines.lobby_s
+        while True:
+            try:
+                await self.mailbox.wait_for_news(
+                    LOBBY_SESSION, Join.step, max(deadline - loop.time(), 0)
+                )
+            except (_LobbyFull, Dropout):
+                return tuple(sorted(self._joined))
+            except StudyError as news:
+                for name in news.culprits:
+                    self._joined.pop(name, None)
+                    self._excluded.append(Exclusion(name, str(news)))
+
+    def _on_hello(self, opened: Opened) -> None:
+        hello, name = opened.message(Hello), opened.envelope.header.sender
+        if not is_party_name(name) or not ADDRESS.fullmatch(hello.reply_to):
+            raise Rejected("malformed")
+        if opened.envelope.header.run or not opened.signed_by(hello.identity):
+            raise Rejected("bad signature")
+        known = self._candidates.get(name)
+        reason = self._refusal(name, hello, known)
+        if reason is not None:
+            self._answer_at(hello.reply_to, name, Refusal(self._identity.public, reason))
+            return
+        self._candidates[name] = hello
+        self._transport.route(name, hello.reply_to)
+        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, self._invitation)
+
+    def _refusal(self, name: str, hello: Hello, known: Hello | None) -> str | None:
+        if known is not None and known.identity != hello.identity:
+            return f"another party is already called {name!r}; choose another name"
+        if known is not None and known.reply_to != hello.reply_to:
+            return f"{name!r} takes part twice: two processes use one identity"
+        if self._state is not State.LOBBY and name not in self._joined:
+            return "the roster is closed: the study has begun without this party"
+        return None
+
+    def _answer_at(self, address: str, name: str, message: Message) -> None:
+        """Answer somebody who is not (or not the one) known by this name."""
+        raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
+        alias = f"{name}@{address}"
+        self._transport.route(alias, address)
+        self.mailbox.spawn(self._transport.send, alias, raw)
+
+    def _on_join(self, opened: Opened) -> None:
+        join, name = opened.message(Join), opened.envelope.header.sender
+        candidate = self._candidates.get(name)
+        if candidate is None or candidate.identity != join.identity:
+            raise Rejected("unknown sender")
+        if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
+            raise Rejected("bad signature")
+        if name not in self._joined:
+            if self._state is not State.LOBBY or len(self._joined) == self.study.parties.count:
+                self._answer_at(
+                    candidate.reply_to,
+                    name,
+                    Refusal(self._identity.public, "the roster is closed: the study is full"),
+                )
+                return
+            self._joined[name] = opened.raw
+            self.mailbox.keys[name] = join.identity
+            if len(self._joined) == self.study.parties.count:
+                self.mailbox.interrupt(_LobbyFull())
+        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Admission(join.identity.fingerprint))
+
+    async def _tell(self, session: str, target: str, message: Message) -> None:
+        await self.mailbox.tell(session, target, message)
+
+    # ── Roster and rounds ──────────────────────────────────────────────────────────────────────
+
+    async def _attempts(self, members: tuple[str, ...]) -> tuple[PairCounts, tuple[str, ...]]:
+        """Try until the protocol ends well or too few are left; lost parties are left out."""
+        self.mailbox.transcribe(
+            self.mailbox.write(LOBBY_SESSION, Invitation.step, EVERYONE, self._invitation)
+        )
+        for name in members:
+            self.mailbox.transcribe(self._joined[name])
+        while True:
+            self._check_enough(members)
+            self._attempt += 1
+            session = self._session(members)
+            try:
+                return await self._one_attempt(session), members
+            except (Dropout, Misconduct, _Objected) as news:
+                fault = self._judge(session, news)
+            if session.committed or not fault.culprits or isinstance(fault, _Dispute):
+                raise fault
+            self._excluded += [Exclusion(name, str(fault)) for name in fault.culprits]
+            members = tuple(name for name in members if name not in fault.culprits)
+
+    def _session(self, members: tuple[str, ...]) -> CoordinatorSession:
+        name = session_name(self._attempt)
+        round_s = self.study.deadlines.round_s
+        return CoordinatorSession(self.mailbox, name, members, self._rng.fork(name), round_s)
+
+    async def _one_attempt(self, session: CoordinatorSession) -> PairCounts:
+        self._enter(State.ROSTER)
+        self.mailbox.session_root = session.name
+        roster = Roster(
+            self._attempt,
+            tuple(Member(name, self.mailbox.keys[name]) for name in session.parties),
+            tuple(self._excluded),
+        )
+        raw = await self.mailbox.tell(session.name, EVERYONE, roster)
+        self.mailbox.catch_up = raw
+        self.mailbox.transcribe(raw)
+        digest = roster_digest(roster)
+
+        def same(seen: RosterSeen) -> None:
+            if seen.digest != digest:
+                raise ValueError("it names another roster than the one I sent")
+
+        await session.relay(RosterSeen, check=same)
+        self._enter(State.ROUNDS)
+        protocol = session.sub(self.study.protocol.name)
+        return await self._protocol.coordinator(protocol, self.study.schema)
+
+    def _check_enough(self, members: tuple[str, ...]) -> None:
+        fewest, count = self.study.parties.fewest, self.study.parties.count
+        if len(members) >= fewest:
+            return
+        cause = f"only {len(members)} of {count} parties are there, at least {fewest} are needed"
+        if self._attempt == 0:
+            raise Dropout(f"{cause}; the lobby closed after {self.study.deadlines.lobby_s:g} s")
+        lost = [exclusion.name for exclusion in self._excluded]
+        raise Dropout(f"{cause}: {self._excluded[-1].reason}", lost)
+
+    def _on_objection(self, opened: Opened) -> None:
+        by = opened.envelope.header.sender
+        self.mailbox.interrupt(_Objected(by, opened.message(Objection)))
+
+    def _judge(
+        self, session: CoordinatorSession, news: Dropout | Misconduct | _Objected
+    ) -> StudyError:
+        """Turn what was noticed or objected into a fault with culprits."""
+        match news:
+            case Dropout() | Misconduct():
+                return news
+            case _Objected():
+                pass
+            case _:
+                assert_never(news)
+        by, said = news.by, news.objection
+        if said.against not in session.parties or said.against == by:
+            return Dropout(f"{by} left: {said.reason}", [by])
+        if session.at_fault(said.at_session, said.at_step, said.against, by):
+            return Misconduct(f"{by} found, and I confirm: {said.reason}", [said.against])
+        return _Dispute(
+            f"{by} objects to {said.against}: {said.reason}; either may be lying",
+            [by, said.against],
+        )
+
+    # ── Verdict ────────────────────────────────────────────────────────────────────────────────
+
+    async def _results_seen(
+        self, counts: PairCounts, members: tuple[str, ...]
+    ) -> tuple[dict[str, bytes], tuple[str, ...]]:
+        """The parties' signed digests of the result, and who did not send one.
+
+        Who is silent now cannot spoil the result: everybody else has it already.
+        """
+        session, step = self.mailbox.session_root, ResultSeen.step
+        silent: tuple[str, ...] = ()
+        try:
+            await self.mailbox.await_all(session, step, members, self.study.deadlines.round_s)
+        except Dropout as dropout:
+            silent = dropout.culprits
+        except _Objected as news:
+            raise self._judge(self._session(members), news) from None
+        present = tuple(name for name in members if name not in silent)
+        arrived = self.mailbox.take(session, step, present)
+        digest = counts.digest
+        wrong = [name for name, opened in arrived.items() if _digest_seen(opened) != digest]
+        if wrong:
+            raise Misconduct(f"{listing(wrong)} computed another result than the others", wrong)
+        return {name: opened.raw for name, opened in arrived.items()}, silent
+
+    async def _conclude(
+        self,
+        verdict: Verdict,
+        counts: PairCounts | None,
+        members: tuple[str, ...],
+        unconfirmed: tuple[str, ...],
+    ) -> Outcome:
+        self._enter(State.VERDICT)
+        if not verdict.done:
+            self.mailbox.session_root = VERDICT_SESSION
+        raw = await self.mailbox.tell(VERDICT_SESSION, EVERYONE, verdict)
+        self.mailbox.catch_up = raw
+        self.mailbox.transcribe(raw)
+        gone = {*verdict.culprits, *unconfirmed, *(e.name for e in self._excluded)}
+        await self._farewell(tuple(name for name in self._joined if name not in gone))
+        self._enter(State.CLOSED)
+        return Outcome(
+            counts=counts,
+            cause=verdict.cause,
+            culprits=verdict.culprits,
+            members=members,
+            excluded=tuple(self._excluded),
+            unconfirmed=unconfirmed,
+            attempts=self._attempt,
+            run=self.mailbox.run,
+            identity=self._identity.public,
+            transcript=tuple(self.mailbox.transcript),
+            traffic=self.mailbox.traffic,
+            round_seconds=self.mailbox.round_seconds,
+            rejected=self.mailbox.rejected,
+        )
+
+    async def _farewell(self, parties: tuple[str, ...]) -> None:
+        """Stay until everybody has the verdict, so that whoever missed it can ask again."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + min(FAREWELL_S, self.study.deadlines.round_s)
+        while (left_s := deadline - loop.time()) > 0:
+            try:
+                await self.mailbox.await_all(VERDICT_SESSION, Goodbye.step, parties, left_s)
+            except Dropout:
+                return
+            except StudyError:
+                continue  # an objection now changes nothing any more
+            return
+
+
+def _digest_seen(opened: Opened) -> bytes | None:
+    try:
+        return opened.message(ResultSeen).digest
+    except Rejected:
+        return None

@@ -1,0 +1,25 @@
+"""A host: many parties in one process. Each has its own keys and its own record, and no other's."""
+
+import asyncio
+from collections.abc import Iterable
+
+from mpc_rr.agents.party import Party
+from mpc_rr.errors import MpcRrError
+from mpc_rr.protocols.exact_pairs import PairCounts
+
+
+async def run_parties(parties: Iterable[Party]) -> dict[str, PairCounts | MpcRrError]:
+    """Run all parties to their end; each one's result, or why it has none, by its name."""
+    parties = list(parties)
+    names = [party.name for party in parties]
+    if len(set(names)) != len(names):
+        raise ValueError("two parties of one host have the same name")
+    ends = await asyncio.gather(*(_end_of(party) for party in parties))
+    return dict(zip(names, ends, strict=True))
+
+
+async def _end_of(party: Party) -> PairCounts | MpcRrError:
+    try:
+        return await party.run()
+    except MpcRrError as error:
+        return error

@@ -1,0 +1,328 @@
+"""A party: holds one record, checks everything it is told, answers, and learns the result.
+
+It trusts the coordinator to carry messages and for nothing else. Whatever an honest coordinator or
+party would not do ends its participation: it sends an objection and says why.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
+from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.errors import Aborted, Dropout, Misconduct, Refused, StudyError
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    LOBBY_SESSION,
+    VERDICT_SESSION,
+    Admission,
+    Goodbye,
+    Hello,
+    Invitation,
+    Join,
+    M,
+    Message,
+    Objection,
+    Refusal,
+    ResultSeen,
+    Roster,
+    RosterSeen,
+    Verdict,
+)
+from mpc_rr.network.sealed import Opened, Rejected, read
+from mpc_rr.network.session import PartySession
+from mpc_rr.network.transport import Transport
+from mpc_rr.protocols import PROTOCOLS
+from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.randomness import Randomness
+from mpc_rr.scenario import Study
+from mpc_rr.schema import Record
+
+
+class _News(Exception):
+    """Something arrived that changes what this party waits for."""
+
+
+class _Answered(_News):
+    """The coordinator answered our hello or our join."""
+
+
+class _NewRoster(_News):
+    """A roster arrived."""
+
+    def __init__(self, roster: Roster) -> None:
+        super().__init__()
+        self.roster = roster
+
+
+class Party:
+    """Takes part in one run of a study with one record."""
+
+    def __init__(
+        self,
+        study: Study,
+        name: str,
+        record: Record,
+        transport: Transport,
+        rng: Randomness,
+        *,
+        coordinator_fingerprint: str | None = None,
+    ) -> None:
+        self.study, self.name = study, name
+        self._record = record
+        self._rng = rng
+        self._identity = Identity(rng.fork("identity"))
+        self._pinned = coordinator_fingerprint
+        self._protocol = PROTOCOLS[study.protocol.name]
+        self._transport = transport
+        self.mailbox = Mailbox(
+            name,
+            self._identity,
+            transport,
+            study=study.name,
+            ask_again_s=study.deadlines.ask_again_s,
+            size_limit=self._protocol.largest_message_bytes(study.schema, study.parties.count),
+        )
+        self.mailbox.open_handlers = {
+            Invitation.step: self._on_invitation,
+            Refusal.step: self._on_refusal,
+        }
+        self.mailbox.handlers[Admission.step] = self._on_admission
+        self.mailbox.handlers[Roster.step] = self._on_roster
+        self.mailbox.watchers[Verdict.step] = self._on_verdict
+        self._rosters: dict[int, Roster] = {}
+        self._admitted = False
+
+    def __repr__(self) -> str:
+        return f"Party({self.name})"
+
+    async def run(self) -> PairCounts:
+        """Take part to the end; returns the result, or raises why there is none."""
+        async with self.mailbox:
+            try:
+                await self._enter_lobby()
+                roster = await self._first_roster()
+                while True:
+                    try:
+                        return await self._attempt(roster)
+                    except _NewRoster as news:
+                        roster = news.roster
+            except Aborted:
+                await self._goodbye(b"")
+                raise
+            except Misconduct as fault:
+                await self._object(fault)
+                raise
+
+    # ── Lobby ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _enter_lobby(self) -> None:
+        """Knock until the coordinator answers, then join until it confirms."""
+        hello = Hello(self._identity.public, self._transport.address)
+        if not await self._knock(hello, lambda: bool(self.mailbox.run)):
+            raise Dropout(
+                f"no coordinator of study {self.study.name!r} answered within "
+                f"{self.study.deadlines.lobby_s:g} s; is it running, on this broker?",
+                [COORDINATOR],
+            )
+        if not await self._knock(Join(self._identity.public), lambda: self._admitted):
+            raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
+
+    async def _knock(self, message: Message, answered: Callable[[], bool]) -> bool:
+        deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
+        while not answered() and asyncio.get_running_loop().time() < deadline:
+            await self.mailbox.tell(LOBBY_SESSION, COORDINATOR, message)
+            try:
+                await self.mailbox.wait_for_news(
+                    LOBBY_SESSION, message.step, self.study.deadlines.ask_again_s
+                )
+            except (Dropout, _Answered):
+                continue
+            except _NewRoster as news:  # it overtook the admission: the roster says all
+                self.mailbox.interrupt(news)
+                return True
+        return answered()
+
+    def _on_invitation(self, opened: Opened) -> None:
+        invitation = self._self_signed(opened, Invitation)
+        if self.mailbox.run:
+            raise Rejected("duplicate")
+        if invitation.study_digest != self.study.digest:
+            self.mailbox.interrupt(
+                Refused(
+                    f"the coordinator runs another study under the name {self.study.name!r}: its "
+                    "study file differs from ours; compare the two files"
+                )
+            )
+            return
+        if run_id(invitation) != opened.envelope.header.run:
+            raise Rejected("other run")
+        self.mailbox.run = opened.envelope.header.run
+        self.mailbox.keys[COORDINATOR] = invitation.identity
+        self.mailbox.interrupt(_Answered())
+
+    def _on_refusal(self, opened: Opened) -> None:
+        refusal = self._self_signed(opened, Refusal)
+        self.mailbox.interrupt(
+            Refused(f"not admitted to study {self.study.name!r}: {refusal.reason}")
+        )
+
+    def _self_signed(self, opened: Opened, kind: type[M]) -> M:
+        """A message of a coordinator we have not met yet, signed with the key it brings."""
+        message = opened.message(kind)
+        identity = getattr(message, "identity", None)
+        assert isinstance(identity, PublicIdentity)
+        known = self.mailbox.keys.get(COORDINATOR)
+        if opened.envelope.header.sender != COORDINATOR or not opened.signed_by(identity):
+            raise Rejected("bad signature")
+        if known is not None and known != identity:
+            raise Rejected("other coordinator")
+        if self._pinned is not None and identity.fingerprint != self._pinned:
+            raise Rejected("other coordinator")
+        return message
+
+    def _on_admission(self, opened: Opened) -> None:
+        self._from_coordinator(opened)
+        if self._admitted or self._rosters:
+            raise Rejected("duplicate")
+        self._admitted = True
+        self.mailbox.interrupt(_Answered())
+
+    # ── Roster ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _first_roster(self) -> Roster:
+        patience_s = self.study.deadlines.lobby_s + self.study.deadlines.round_s
+        while True:
+            try:
+                await self.mailbox.wait_for_news(session_name(1), Roster.step, patience_s)
+            except _Answered:
+                continue
+            except _NewRoster as news:
+                return news.roster
+
+    def _on_roster(self, opened: Opened) -> None:
+        self._from_coordinator(opened)
+        roster = opened.message(Roster)
+        latest = max(self._rosters, default=0)
+        if roster.attempt in self._rosters:
+            if self._rosters[roster.attempt] != roster:
+                self._coordinator_lies("it sent two different rosters for one attempt")
+            raise Rejected("duplicate")
+        if roster.attempt < latest:
+            raise Rejected("other session")
+        earlier = self._rosters.get(latest)
+        self._rosters[roster.attempt] = roster
+        mine = [member for member in roster.members if member.name == self.name]
+        if not mine:
+            reason = next(
+                (e.reason for e in roster.excluded if e.name == self.name), "no reason given"
+            )
+            self.mailbox.interrupt(Refused(f"the coordinator left this party out: {reason}"))
+        elif mine[0].identity != self._identity.public:
+            self._coordinator_lies("its roster has a key under my name that is not mine")
+        elif (fault := roster_fault(roster, self.study, earlier)) is not None:
+            self._coordinator_lies(f"its roster is not in order: {fault}")
+        else:
+            self.mailbox.interrupt(_NewRoster(roster))
+
+    def _coordinator_lies(self, how: str) -> None:
+        self.mailbox.interrupt(Misconduct(f"the coordinator is not honest: {how}", [COORDINATOR]))
+
+    def _from_coordinator(self, opened: Opened) -> None:
+        if opened.envelope.header.sender != COORDINATOR:
+            raise Rejected("not the coordinator")
+
+    # ── Rounds ─────────────────────────────────────────────────────────────────────────────────
+
+    async def _attempt(self, roster: Roster) -> PairCounts:
+        """One try with the parties of this roster, up to the verdict."""
+        session = self._session(roster)
+        try:
+            await self._compare_rosters(session, roster)
+            protocol = session.sub(self.study.protocol.name)
+            counts = await self._protocol.party(protocol, self.study.schema, self._record)
+            await session.send(COORDINATOR, ResultSeen(counts.digest))
+            await self._verdict(session, counts)
+        except _NewRoster:
+            if session.committed:
+                raise Misconduct(
+                    "the coordinator asks for another sum after I published my part of one; "
+                    "the two totals together would expose somebody",
+                    [COORDINATOR],
+                ) from None
+            raise
+        return counts
+
+    def _session(self, roster: Roster) -> PartySession:
+        name = session_name(roster.attempt)
+        parties = tuple(member.name for member in roster.members)
+        self.mailbox.session_root = name
+        self.mailbox.keys = {
+            COORDINATOR: self.mailbox.keys[COORDINATOR],
+            **{member.name: member.identity for member in roster.members},
+        }
+        # The coordinator waits one round for the others before we can hear from it.
+        timeout_s = 2 * self.study.deadlines.round_s
+        return PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
+
+    async def _compare_rosters(self, session: PartySession, roster: Roster) -> None:
+        digest = roster_digest(roster)
+        seen = await session.publish(RosterSeen(digest))
+        differing = [name for name, message in seen.items() if message.digest != digest]
+        if differing:
+            raise Misconduct(
+                f"the coordinator is not honest: {differing[0]} was shown another roster than I",
+                [COORDINATOR],
+            )
+
+    # ── Verdict ────────────────────────────────────────────────────────────────────────────────
+
+    def _on_verdict(self, opened: Opened) -> None:
+        self._from_coordinator(opened)
+        verdict = opened.message(Verdict)
+        if not verdict.done:
+            self.mailbox.interrupt(Aborted(verdict.cause, verdict.culprits))
+
+    async def _verdict(self, session: PartySession, counts: PairCounts) -> None:
+        """Wait for the verdict and make sure that the others have the same result."""
+        arrived = await self.mailbox.collect(
+            VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.timeout_s
+        )
+        verdict, digest = arrived[COORDINATOR].message(Verdict), counts.digest
+        if verdict.result_digest != digest:
+            raise Misconduct(
+                "the coordinator announces another result than I computed", [COORDINATOR]
+            )
+        for name, raw in verdict.seen.items():
+            if name not in session.parties or self._seen_digest(session, name, raw) != digest:
+                raise Misconduct(
+                    f"the coordinator shows no honest confirmation of the result by {name}",
+                    [COORDINATOR],
+                )
+        await self._goodbye(digest)
+
+    def _seen_digest(self, session: PartySession, name: str, raw: bytes) -> bytes | None:
+        try:
+            opened = read(
+                raw, study=self.study.name, runs=(self.mailbox.run,), targets=(COORDINATOR,)
+            )
+            header = opened.envelope.header
+            mine = (session.name, ResultSeen.step, name)
+            if (header.session, header.step, header.sender) != mine:
+                return None
+            if not opened.signed_by(self.mailbox.keys[name]):
+                return None
+            return opened.message(ResultSeen).digest
+        except Rejected:
+            return None
+
+    async def _goodbye(self, digest: bytes) -> None:
+        await self.mailbox.tell(VERDICT_SESSION, COORDINATOR, Goodbye(digest))
+
+    async def _object(self, fault: StudyError) -> None:
+        """Tell the coordinator why we stop. It may not hear it; we stop all the same."""
+        if not self.mailbox.run:
+            return
+        against = fault.culprits[0] if fault.culprits else COORDINATOR
+        objection = Objection(against, *self.mailbox.last_wait, str(fault))
+        await self.mailbox.tell(self.mailbox.session_root, COORDINATOR, objection)

@@ -1,0 +1,55 @@
+"""Checks on invitations and rosters that coordinator and party share."""
+
+import hashlib
+
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    EVERYONE,
+    RUN_BYTES,
+    Invitation,
+    Roster,
+    encode,
+    is_name,
+)
+from mpc_rr.protocols.secure_sum import SMALLEST
+from mpc_rr.scenario import Study
+
+
+def run_id(invitation: Invitation) -> bytes:
+    """The identifier of a run: it binds the coordinator's keys, the study and a fresh nonce."""
+    return hashlib.sha256(b"mpc-rr run v1\0" + encode(invitation)).digest()[:RUN_BYTES]
+
+
+def roster_digest(roster: Roster) -> bytes:
+    """What parties compare to be sure that all were shown the same roster."""
+    return hashlib.sha256(b"mpc-rr roster v1\0" + encode(roster)).digest()
+
+
+def session_name(attempt: int) -> str:
+    """The name of an attempt's session; the sessions of its protocols stand below it."""
+    return f"attempt-{attempt}"
+
+
+def is_party_name(name: str) -> bool:
+    """Whether a party may be called this."""
+    return is_name(name) and name not in (COORDINATOR, EVERYONE)
+
+
+def roster_fault(roster: Roster, study: Study, earlier: Roster | None) -> str | None:
+    """Why an honest coordinator would not show this roster, or None."""
+    names = [member.name for member in roster.members]
+    keys = [key for m in roster.members for key in (m.identity.signing, m.identity.sealing)]
+    if len(set(names)) != len(names) or not all(map(is_party_name, names)):
+        return "a party is in it twice or has no proper name"
+    if len(set(keys)) != len(keys):
+        return "two parties in it have the same key"
+    if not max(SMALLEST, study.parties.fewest) <= len(names) <= study.parties.count:
+        return (
+            f"it has {len(names)} parties where the study allows "
+            f"{max(SMALLEST, study.parties.fewest)} to {study.parties.count}"
+        )
+    if earlier is not None:
+        known = {(m.name, m.identity) for m in earlier.members}
+        if not {(m.name, m.identity) for m in roster.members} < known:
+            return "a repetition must have fewer parties than before, and no new ones"
+    return None

@@ -1,0 +1,87 @@
+"""Who an agent is: an Ed25519 key that signs and an X25519 key to which others seal.
+
+Sealing is HPKE base mode (RFC 9180) with X25519, HKDF-SHA256 and ChaCha20-Poly1305. What must be
+bound to a ciphertext (the envelope's header) is given as ``info``: it enters the key schedule, so
+a ciphertext moved under another header does not open.
+"""
+
+import functools
+import hashlib
+
+import msgspec
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+
+from mpc_rr.randomness import Randomness
+
+SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+SEALING_OVERHEAD_BYTES = 32 + 16  # the encapsulated key and the tag
+
+
+@functools.lru_cache(maxsize=65536)
+def _verifier(raw: bytes) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(raw)
+
+
+@functools.lru_cache(maxsize=65536)
+def _sealer(raw: bytes) -> X25519PublicKey:
+    return X25519PublicKey.from_public_bytes(raw)
+
+
+class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The public half of an identity, as it stands in a roster."""
+
+    signing: bytes
+    sealing: bytes
+
+    def __post_init__(self) -> None:
+        if len(self.signing) != 32 or len(self.sealing) != 32:
+            raise ValueError("a public key has 32 bytes")
+
+    def __repr__(self) -> str:
+        return f"PublicIdentity({self.fingerprint})"
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits a person can compare: a digest of both keys."""
+        return hashlib.sha256(self.signing + self.sealing).hexdigest()[:16]
+
+    def verify(self, signature: bytes, data: bytes) -> bool:
+        """Whether ``signature`` on ``data`` is this identity's."""
+        try:
+            _verifier(self.signing).verify(signature, data)
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    def seal(self, plaintext: bytes, info: bytes) -> bytes:
+        """Encrypt so that only this identity can open it, and only under the same ``info``."""
+        return SUITE.encrypt(plaintext, _sealer(self.sealing), info=info)
+
+
+class Identity:
+    """An agent's private keys. They are never written to a log, a repr or a result."""
+
+    def __init__(self, rng: Randomness) -> None:
+        self._signing = Ed25519PrivateKey.from_private_bytes(rng.bytes(32))
+        self._sealing = X25519PrivateKey.from_private_bytes(rng.bytes(32))
+        self.public = PublicIdentity(
+            self._signing.public_key().public_bytes_raw(),
+            self._sealing.public_key().public_bytes_raw(),
+        )
+
+    def __repr__(self) -> str:
+        return f"Identity({self.public.fingerprint})"
+
+    def sign(self, data: bytes) -> bytes:
+        """An Ed25519 signature on ``data``."""
+        return self._signing.sign(data)
+
+    def open(self, ciphertext: bytes, info: bytes) -> bytes | None:
+        """What was sealed to us under ``info``, or None if it does not open."""
+        try:
+            return SUITE.decrypt(ciphertext, self._sealing, info=info)
+        except (InvalidTag, ValueError):
+            return None

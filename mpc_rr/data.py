@@ -1,0 +1,166 @@
+"""Records for the parties: read from a CSV or record file, or generated for a simulation."""
+
+import csv
+import io
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import DataError, ScenarioError
+from mpc_rr.randomness import Randomness
+from mpc_rr.schema import Record, Schema
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file; `DataError` if there is none."""
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8 and try again"
+        ) from None
+
+
+def read_csv(path: Path, schema: Schema, rows_wanted: range | None = None) -> list[Record]:
+    """The records of a CSV file with a header line. Columns that are not asked for are ignored.
+
+    ``rows_wanted`` picks records by number, counting from 1; the others are not looked at.
+    """
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        records = list(_records(path, rows, schema, rows_wanted))
+    except csv.Error as error:
+        raise DataError(f"{path}, line {rows.line_num}: not a CSV file ({error})") from None
+    if rows_wanted is not None and len(records) < len(rows_wanted):
+        raise DataError(f"{path} has no record number {rows_wanted[len(records)]}")
+    return records
+
+
+def _records(
+    path: Path, rows: Iterator[list[str]], schema: Schema, rows_wanted: range | None
+) -> Iterator[Record]:
+    columns = _columns(path, rows, schema)
+    count = 0
+    for line, row in enumerate(rows, start=2):
+        if not row:
+            continue
+        count += 1
+        if rows_wanted is not None and count not in rows_wanted:
+            continue
+        if len(row) != len(columns):
+            raise DataError(
+                f"{path}, line {line}: {len(row)} fields where the header has {len(columns)}"
+            )
+        answers = dict(zip(columns, row, strict=True))
+        try:
+            yield schema.encode({name: answers[name] for name in schema.names})
+        except DataError as error:
+            raise DataError(f"{path}, line {line}: {error}") from None
+    if count == 0:
+        raise DataError(f"{path} has a header but no records")
+
+
+def _columns(path: Path, rows: Iterator[list[str]], schema: Schema) -> list[str]:
+    columns = [name.strip() for name in next(rows, [])]
+    if not any(columns):
+        raise DataError(f"{path} is empty: a header line with the attributes' names is needed")
+    for name in columns:
+        if columns.count(name) > 1:
+            raise DataError(f"{path}: column {name!r} is there twice")
+    missing = [name for name in schema.names if name not in columns]
+    if missing:
+        raise DataError(f"{path}: there is no column {missing[0]!r}; it has {', '.join(columns)}")
+    return columns
+
+
+def read_record(path: Path, schema: Schema) -> Record:
+    """One record from a ``.json`` or ``.toml`` file: attribute names and values."""
+    text = read_text(path)
+    try:
+        answers = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+        raise DataError(f"{path} cannot be read as {path.suffix or 'JSON'}: {error}") from None
+    if not isinstance(answers, dict):
+        raise DataError(f"{path} must hold one record: attribute names and their values")
+    try:
+        return schema.encode(answers)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one attribute is generated: by weights of its categories.
+
+    With ``given``, the weights depend on the value of an attribute drawn before: ``weights`` is
+    then a table from that attribute's categories to weights.
+    """
+
+    attribute: str
+    weights: list[float] | dict[str, list[float]]
+    given: str | None = None
+
+
+class Generator(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An invented population: attributes drawn one after the other, each perhaps given another."""
+
+    draw: list[Draw]
+    seed: int = 0
+
+    def check(self, schema: Schema) -> None:
+        """`ScenarioError` unless every attribute is drawn once, after what it depends on."""
+        drawn: list[str] = []
+        for draw in self.draw:
+            where = f"data.generator: attribute {draw.attribute!r}"
+            if draw.attribute not in schema.names:
+                raise ScenarioError(f"{where} is not in the schema")
+            if draw.attribute in drawn:
+                raise ScenarioError(f"{where} is drawn twice")
+            if draw.given is not None and draw.given not in drawn:
+                raise ScenarioError(
+                    f"{where} depends on {draw.given!r}, which is not drawn before it"
+                )
+            _weights(draw, schema)
+            drawn.append(draw.attribute)
+        missing = [name for name in schema.names if name not in drawn]
+        if missing:
+            raise ScenarioError(f"data.generator: attribute {missing[0]!r} is never drawn")
+
+    def records(self, schema: Schema, count: int, rng: Randomness) -> list[Record]:
+        """``count`` invented records."""
+        self.check(schema)
+        codes: dict[str, npt.NDArray[np.intp]] = {}
+        for draw in self.draw:
+            cumulative = np.cumsum(_weights(draw, schema), axis=1)
+            rows = codes[draw.given] if draw.given is not None else np.zeros(count, dtype=np.intp)
+            chances = rng.fork(draw.attribute).uniform((count,))
+            codes[draw.attribute] = (chances[:, None] >= cumulative[rows, :-1]).sum(axis=1)
+        columns = [codes[name] for name in schema.names]
+        return [tuple(int(code) for code in row) for row in zip(*columns, strict=True)]
+
+
+def _weights(draw: Draw, schema: Schema) -> npt.NDArray[np.float64]:
+    """One row of probabilities for each category of ``given`` (one row if there is none)."""
+    where = f"data.generator: attribute {draw.attribute!r}"
+    attribute = schema.attributes[schema.names.index(draw.attribute)]
+    if draw.given is None:
+        if isinstance(draw.weights, dict):
+            raise ScenarioError(f"{where}: a table of weights needs 'given'")
+        rows = [draw.weights]
+    else:
+        parent = schema.attributes[schema.names.index(draw.given)]
+        if not isinstance(draw.weights, dict) or set(draw.weights) != set(parent.categories):
+            raise ScenarioError(f"{where}: weights must have one list for each {draw.given!r}")
+        rows = [draw.weights[category] for category in parent.categories]
+    for row in rows:
+        if len(row) != attribute.size or min(row) < 0 or not 0 < sum(row) < float("inf"):
+            raise ScenarioError(f"{where}: weights must be {attribute.size} non-negative numbers")
+    table = np.asarray(rows, dtype=np.float64)
+    shares: npt.NDArray[np.float64] = table / table.sum(axis=1, keepdims=True)
+    return shares

@@ -1,0 +1,143 @@
+"""What people see: progress while a study runs, tables when it has ended."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from mpc_rr.agents.coordinator import Coordinator, State
+from mpc_rr.estimation.pairs import Counts
+from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.results import dependences, single_person_cells
+from mpc_rr.schema import Attribute
+from mpc_rr.study import StudyResult, Watch
+
+STEP_WORDS = {
+    "join": "waiting for parties to join",
+    "roster_seen": "parties compare the roster they were shown",
+    "share": "round 1 of 2: parties send each other sealed shares",
+    "partial": "round 2 of 2: parties publish masked vectors",
+    "result_seen": "parties confirm the result",
+    "goodbye": "parties take their leave",
+}
+MEASURE_WORDS = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}
+
+
+def size(count: int) -> str:
+    """``3.2 MB``."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+class _Progress:
+    """A live picture of a coordinator."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._started = time.monotonic()
+
+    def __rich__(self) -> RenderableType:
+        now = self._coordinator.progress
+        if now.state is State.LOBBY:
+            what, done, wanted = STEP_WORDS["join"], now.joined, now.expected
+        else:
+            what, done, wanted = STEP_WORDS.get(now.step, now.step), now.arrived, now.wanted
+        again = f" (attempt {now.attempt})" if now.attempt > 1 else ""
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(ProgressBar(max(wanted, 1), done, width=30), f"{done}/{wanted}", what + again)
+        seconds = time.monotonic() - self._started
+        traffic = f"{now.messages:,} messages · {size(now.bytes)} · {seconds:.0f} s"
+        return Group(bar, Text(traffic, style="dim"))
+
+
+def watcher(console: Console) -> Watch:
+    """A `mpc_rr.study.Watch` that draws on this console."""
+
+    @contextlib.contextmanager
+    def watch(coordinator: Coordinator) -> Iterator[None]:
+        with Live(_Progress(coordinator), console=console, refresh_per_second=8, transient=True):
+            yield
+
+    return watch
+
+
+def show_counts(console: Console, counts: PairCounts) -> None:
+    """The dependences, strongest first, and the table of the strongest pair."""
+    rows = sorted(
+        zip(dependences(counts), counts.tables, strict=True),
+        key=lambda row: -(row[0][1].value or 0.0),
+    )
+    table = Table(
+        title="How strongly each pair of answers depends on each other", title_justify="left"
+    )
+    for heading in ("", "", "measure"):
+        table.add_column(heading)
+    table.add_column("0 … 1", justify="right")
+    table.add_column("")
+    table.add_column("p-value", justify="right")
+    for ((a, b), found), _ in rows:
+        value = "–" if found.value is None else f"{found.value:.3f}"
+        p_value = "–" if found.p_value is None else f"{found.p_value:.2g}"
+        bar = ProgressBar(1.0, found.value or 0.0, width=20)
+        table.add_row(a, b, MEASURE_WORDS[found.measure], value, bar, p_value)
+    console.print(table)
+    ((a, b), _), strongest = rows[0]
+    attributes = {attribute.name: attribute for attribute in counts.schema.attributes}
+    console.print(_count_table(attributes[a], attributes[b], strongest))
+    alone = single_person_cells(counts)
+    if alone:
+        console.print(
+            f"[yellow]Note[/]: {alone} cells count a single person. Exact counts are published, so "
+            "whoever knows one answer of such a person learns the other (docs/threat-model.md).",
+            highlight=False,
+        )
+
+
+def _count_table(rows: Attribute, columns: Attribute, counts: Counts) -> Table:
+    table = Table(title=f"Counts of {rows.name} by {columns.name}", title_justify="left")
+    table.add_column(rows.name)
+    for category in columns.categories:
+        table.add_column(category, justify="right")
+    for category, row in zip(rows.categories, counts.tolist(), strict=True):
+        table.add_row(category, *map(str, row))
+    return table
+
+
+def show_result(console: Console, result: StudyResult, seconds: float) -> None:
+    """Everything a person wants to see at the end of a run."""
+    outcome = result.outcome
+    for exclusion in outcome.excluded:
+        console.print(
+            f"[yellow]Left out[/]: {exclusion.name} ({exclusion.reason})", highlight=False
+        )
+    if outcome.counts is not None:
+        console.print(
+            f"[green]Done[/]: {outcome.counts.n} of {result.study.parties.count} parties counted "
+            "together; nobody's answers were shown to anybody.",
+            highlight=False,
+        )
+        show_counts(console, outcome.counts)
+    if outcome.unconfirmed:
+        console.print(f"Not confirmed by: {', '.join(outcome.unconfirmed)}", highlight=False)
+    messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
+    carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
+    console.print(
+        f"Cost: {messages:,} messages, {size(carried)}, {seconds:.1f} s; "
+        f"{outcome.rejected.total()} messages rejected",
+        highlight=False,
+    )
+    if result.seed is not None:
+        console.print(
+            f"[dim]Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
+            "computation.[/]",
+            highlight=False,
+        )

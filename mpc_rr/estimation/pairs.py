@@ -1,0 +1,63 @@
+"""Counts of all pairs of attributes as one vector, and back."""
+
+import itertools
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PairLayout:
+    """Where the cells of each pair's table stand in the vector of all cells."""
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs (i, j), i < j, in order."""
+        return tuple(itertools.combinations(range(len(self.sizes)), 2))
+
+    @cached_property
+    def offsets(self) -> tuple[int, ...]:
+        """Where each pair's table begins; the last entry is the number of all cells."""
+        lengths = (self.sizes[i] * self.sizes[j] for i, j in self.pairs)
+        return tuple(itertools.accumulate(lengths, initial=0))
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables together."""
+        return self.offsets[-1]
+
+    def indicator(self, record: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+        """The record's vector: in each pair's table a 1 in its own cell, 0 elsewhere."""
+        vector = np.zeros(self.cells, dtype=np.uint64)
+        for (i, j), offset in zip(self.pairs, self.offsets, strict=False):
+            vector[offset + record[i] * self.sizes[j] + record[j]] = 1
+        return vector
+
+    def tables(self, vector: npt.NDArray[np.integer]) -> list[Counts]:
+        """The tables in the order of ``pairs``, rows by the first attribute."""
+        return [
+            vector[start:end].reshape(self.sizes[i], self.sizes[j]).astype(np.int64)
+            for (i, j), start, end in zip(self.pairs, self.offsets, self.offsets[1:], strict=False)
+        ]
+
+    def inconsistency(self, tables: list[Counts], n: int) -> str | None:
+        """Why these cannot be the counts of ``n`` records, or None if they can.
+
+        Every table must sum to n, and the tables that share an attribute must agree on its
+        marginal counts. A party that adds something else than one record is found out by this in
+        most cases; it cannot be named, because its vector is hidden like everybody's.
+        """
+        marginals: dict[int, Counts] = {}
+        for (i, j), table in zip(self.pairs, tables, strict=True):
+            if table.sum() != n:
+                return f"the table of attributes {i} and {j} sums to {table.sum()}, not to {n}"
+            for attribute, marginal in ((i, table.sum(axis=1)), (j, table.sum(axis=0))):
+                if not np.array_equal(marginals.setdefault(attribute, marginal), marginal):
+                    return f"two tables disagree about how often attribute {attribute} has a value"
+        return None

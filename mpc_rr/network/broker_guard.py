@@ -1,0 +1,52 @@
+"""Runs the embedded broker for as long as its owner lives, and cleans up after both.
+
+Started by `mpc_rr.network.broker` as a process of its own, with nothing but the standard library.
+Its standard input is a pipe whose other end only the owner holds: when the owner closes it or dies,
+however suddenly, the pipe ends; then the broker is stopped and its folder removed.
+
+Usage: broker_guard.py FOLDER COMMAND…   (the broker's output goes to FOLDER/log)
+"""
+
+import contextlib
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+STOP_S = 5.0
+
+
+def _stop(broker: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        broker.terminate()
+    try:
+        broker.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        broker.kill()
+
+
+def _stop_when_owner_is_gone(broker: "subprocess.Popen[bytes]") -> None:
+    sys.stdin.buffer.read()
+    _stop(broker)
+
+
+def main(folder: Path, command: list[str]) -> int:
+    """Run ``command`` until the owner is gone or it ends; its last lines are our output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log = folder / "log"
+    with log.open("wb") as output:
+        broker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+    signal.signal(signal.SIGTERM, lambda *_: _stop(broker))
+    threading.Thread(target=_stop_when_owner_is_gone, args=(broker,), daemon=True).start()
+    code = broker.wait()
+    with contextlib.suppress(OSError):
+        sys.stdout.write(log.read_text(errors="replace")[-2000:])
+        sys.stdout.flush()
+    shutil.rmtree(folder, ignore_errors=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,60 @@
+"""Messages larger than a broker takes are cut into pieces and put together again.
+
+The first byte of a payload says what follows: ``0`` a whole message; ``1`` a piece, headed by a
+random 16-byte identifier, its number and the count of pieces. Pieces carry no meaning and are not
+signed: the message they make is, and a forged piece spoils only that one message, which is then
+asked for again.
+"""
+
+import struct
+
+from mpc_rr.randomness import Randomness
+
+PIECE_BYTES = 256 * 1024
+_WHOLE, _PIECE = b"\0", b"\1"
+_HEAD = struct.Struct("<16sII")
+
+
+def cut(raw: bytes, rng: Randomness, piece_bytes: int = PIECE_BYTES) -> list[bytes]:
+    """The payloads that carry ``raw``."""
+    if len(raw) <= piece_bytes:
+        return [_WHOLE + raw]
+    identifier = rng.bytes(16)
+    pieces = [raw[i : i + piece_bytes] for i in range(0, len(raw), piece_bytes)]
+    return [
+        _PIECE + _HEAD.pack(identifier, number, len(pieces)) + piece
+        for number, piece in enumerate(pieces)
+    ]
+
+
+class Assembler:
+    """Puts the pieces that arrive on one topic together, within a bound on memory."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._held = 0
+        self._open: dict[tuple[bytes, int], dict[int, bytes]] = {}
+
+    def add(self, payload: bytes) -> bytes | None:
+        """The message that this payload completes, or None if it is not complete or is junk."""
+        if payload[:1] == _WHOLE:
+            return payload[1:]
+        if payload[:1] != _PIECE or len(payload) <= _HEAD.size + 1:
+            return None
+        identifier, number, count = _HEAD.unpack_from(payload, 1)
+        piece = payload[1 + _HEAD.size :]
+        if number >= count or len(piece) > self._limit:
+            return None
+        pieces = self._open.setdefault((identifier, count), {})
+        if number not in pieces:
+            pieces[number] = piece
+            self._held += len(piece)
+        if len(pieces) == count:
+            self._forget((identifier, count))
+            return b"".join(pieces[i] for i in range(count))
+        while self._held > self._limit:
+            self._forget(next(iter(self._open)))
+        return None
+
+    def _forget(self, key: tuple[bytes, int]) -> None:
+        self._held -= sum(map(len, self._open.pop(key).values()))

@@ -1,0 +1,349 @@
+"""One agent's end of the network: it signs and sends, checks what comes, and files it by step.
+
+Theory of operation. A pump task takes raw bytes from the transport and files each message under
+(session, step, sender). Whatever fails a check is counted in ``rejected`` under a fixed reason and
+dropped. An identical repeat is ignored; a differing one from the same sender for the same step is
+misconduct. The agent's one coroutine waits with `collect` for the senders it needs: every wait has
+a deadline, asks again while it lasts, and ends early when something more important arrives (a
+verdict, a new roster, an objection): such news is raised by `interrupt`.
+"""
+
+import asyncio
+import hashlib
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Iterable
+from types import TracebackType
+from typing import ParamSpec, Self
+
+import msgspec
+
+from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.errors import Dropout, Misconduct, MpcRrError, listing
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    EVERYONE,
+    VERDICT_SESSION,
+    WIRE_VERSION,
+    Again,
+    Header,
+    Message,
+)
+from mpc_rr.network.sealed import Opened, Rejected, read, write
+from mpc_rr.network.transport import Transport
+
+FILED_PER_SENDER = 256
+"""More steps than any protocol has: a sender that files more is flooding us."""
+
+P = ParamSpec("P")
+Handler = Callable[[Opened], None]
+
+
+class Traffic(msgspec.Struct):
+    """Messages and bytes of one step with one peer, and when its first message arrived."""
+
+    messages_up: int = 0
+    bytes_up: int = 0
+    messages_down: int = 0
+    bytes_down: int = 0
+    seconds: float | None = None
+
+
+class _Wait:
+    """What `collect` is waiting for now."""
+
+    def __init__(self, session: str, step: str, senders: Iterable[str]) -> None:
+        self.session, self.step = session, step
+        self.wanted = tuple(senders)
+        self.missing = dict.fromkeys(self.wanted)
+        self.wake = asyncio.Event()
+        self.started = asyncio.get_running_loop().time()
+
+
+class Mailbox:
+    """Signs, seals and sends; checks, files and hands over what arrives.
+
+    ``up`` in ``traffic`` is towards the coordinator, ``down`` is from it.
+    """
+
+    def __init__(
+        self,
+        me: str,
+        identity: Identity,
+        transport: Transport,
+        *,
+        study: str,
+        ask_again_s: float,
+        size_limit: int,
+    ) -> None:
+        self.me, self.identity, self.transport, self.study = me, identity, transport, study
+        self.ask_again_s, self.size_limit = ask_again_s, size_limit
+        self.run: bytes = b""
+        self.session_root = ""
+        self.keys: dict[str, PublicIdentity] = {}
+        self.rejected: Counter[str] = Counter()
+        self.traffic: dict[tuple[str, str], Traffic] = {}
+        """By (step, peer)."""
+        self.messages = self.bytes = 0
+        self.open_handlers: dict[str, Handler] = {}
+        """Steps whose handler checks the signature itself: the sender's key is in the message."""
+        self.handlers: dict[str, Handler] = {Again.step: self._on_again}
+        """Steps that are handled on arrival instead of being filed; their signature is checked."""
+        self.watchers: dict[str, Handler] = {}
+        """Steps that are looked at on arrival and then filed like all others."""
+        self.catch_up: bytes | None = None
+        """What to send to somebody who asks for a message of a session that is over."""
+        self.last_wait = ("", "")
+        """Session and step of the latest wait: where an objection belongs."""
+        self.round_seconds: dict[tuple[str, str], float] = {}
+        self.routed: dict[tuple[str, str], dict[str, dict[str, bytes]]] = {}
+        """By (session, step): the sealed parcels this coordinator routed, by sender and target."""
+        self.transcript: list[bytes] = []
+        """The public messages, in the protocol's order."""
+        self._targets = (me, EVERYONE)
+        self._filed: dict[tuple[str, str, str], Opened] = {}
+        self._fingerprints: dict[tuple[str, str, str], bytes] = {}
+        self._filed_by: Counter[str] = Counter()
+        self._sent: dict[tuple[str, str, str], bytes] = {}
+        self._resent_at: dict[tuple[str, str, str], float] = {}
+        self._news: deque[Exception] = deque()
+        self._wait: _Wait | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self.spawn(self._pump)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # ── sending ────────────────────────────────────────────────────────────────────────────────
+
+    def header(self, session: str, step: str, target: str) -> Header:
+        """The header of a message of ours."""
+        return Header(WIRE_VERSION, self.study, self.run, session, step, self.me, target)
+
+    def write(self, session: str, step: str, target: str, message: msgspec.Struct) -> bytes:
+        """A signed message of ours, sealed to its target if its kind is private."""
+        sealed = isinstance(message, Message) and message.sealed
+        reader = self.keys[target] if sealed else None
+        return write(self.header(session, step, target), message, self.identity, reader)
+
+    async def post(self, session: str, step: str, target: str, raw: bytes) -> None:
+        """Send raw bytes, keep them for whoever asks again, and count them."""
+        self._sent[session, step, target] = raw
+        self._count(step, target, sent=len(raw))
+        await self.transport.send(target, raw)
+
+    def transcribe(self, raw: bytes) -> None:
+        """Enter a public message in the transcript."""
+        self.transcript.append(raw)
+
+    async def tell(self, session: str, target: str, message: Message) -> bytes:
+        """Write and post one message; returns its raw bytes."""
+        raw = self.write(session, message.step, target, message)
+        await self.post(session, message.step, target, raw)
+        return raw
+
+    # ── waiting ────────────────────────────────────────────────────────────────────────────────
+
+    async def collect(
+        self, session: str, step: str, senders: Iterable[str], timeout_s: float
+    ) -> dict[str, Opened]:
+        """One message of this step from each sender; `Dropout` names those who stay silent."""
+        senders = tuple(senders)
+        await self.await_all(session, step, senders, timeout_s)
+        return self.take(session, step, senders)
+
+    async def await_all(
+        self, session: str, step: str, senders: Iterable[str], timeout_s: float
+    ) -> None:
+        """Wait until each sender's message of this step is filed, and leave them there."""
+        self.last_wait = (session, step)
+        wait = _Wait(session, step, senders)
+        for sender in wait.wanted:
+            if (session, step, sender) in self._filed:
+                wait.missing.pop(sender)
+        await self._until_done(wait, timeout_s)
+        self.round_seconds[session, step] = asyncio.get_running_loop().time() - wait.started
+
+    def take(self, session: str, step: str, senders: Iterable[str]) -> dict[str, Opened]:
+        """The filed messages of these senders; they are filed no longer."""
+        return {sender: self._filed.pop((session, step, sender)) for sender in senders}
+
+    async def wait_for_news(self, session: str, step: str, timeout_s: float) -> None:
+        """Wait until `interrupt` raises something; `Dropout` if nothing does.
+
+        A party that knows its coordinator asks it for ``step`` meanwhile.
+        """
+        await self._until_done(_Wait(session, step, (COORDINATOR,)), timeout_s)
+
+    def interrupt(self, news: Exception) -> None:
+        """Raise ``news`` in the coroutine that waits, now or when it next waits."""
+        self._news.append(news)
+        if self._wait is not None:
+            self._wait.wake.set()
+
+    def waiting(self) -> tuple[str, int, int]:
+        """Step, how many have come, how many are wanted: for a progress display."""
+        wait = self._wait
+        if wait is None:
+            return ("", 0, 0)
+        return (wait.step, len(wait.wanted) - len(wait.missing), len(wait.wanted))
+
+    async def _until_done(self, wait: _Wait, timeout_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = wait.started + timeout_s
+        self._wait = wait
+        try:
+            while True:
+                if self._news:
+                    raise self._news.popleft()
+                if not wait.missing:
+                    return
+                if loop.time() >= deadline:
+                    raise Dropout(
+                        f"{listing(wait.missing)} sent nothing for step {wait.step!r} "
+                        f"within {timeout_s:g} s",
+                        wait.missing,
+                    )
+                if not await self._woken(wait, min(self.ask_again_s, deadline - loop.time())):
+                    for sender in tuple(wait.missing):
+                        if sender in self.keys:
+                            await self._ask_again(wait, sender)
+        finally:
+            self._wait = None
+
+    @staticmethod
+    async def _woken(wait: _Wait, timeout_s: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await wait.wake.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def _ask_again(self, wait: _Wait, sender: str) -> None:
+        raw = self.write(wait.session, Again.step, sender, Again(wait.session, wait.step))
+        self._count(Again.step, sender, sent=len(raw))
+        await self.transport.send(sender, raw)
+
+    # ── receiving ──────────────────────────────────────────────────────────────────────────────
+
+    async def _pump(self) -> None:
+        while True:
+            self.accept(await self.transport.recv())
+
+    def accept(self, raw: bytes) -> None:
+        """File one raw message, or count why it was thrown away. Never raises."""
+        try:
+            self._file(raw)
+        except Rejected as rejected:
+            self.rejected[rejected.reason] += 1
+
+    def _file(self, raw: bytes) -> None:
+        if len(raw) > self.size_limit:
+            raise Rejected("oversized")
+        runs = (self.run, b"") if self.run else None
+        opened = read(raw, study=self.study, runs=runs, targets=self._targets)
+        header = opened.envelope.header
+        if header.step in self.open_handlers:
+            self.open_handlers[header.step](opened)
+            self._count(header.step, header.sender, received=len(raw))
+            return
+        key = (header.session, header.step, header.sender)
+        fingerprint = hashlib.sha256(raw).digest()
+        earlier = self._fingerprints.get(key)
+        if earlier == fingerprint:
+            raise Rejected("duplicate")
+        self._authenticate(opened)
+        self._count(header.step, header.sender, received=len(raw))
+        if header.step in self.handlers:
+            self.handlers[header.step](opened)
+            return
+        if earlier is not None:
+            self._contradicted(header)
+        self._admit(header)
+        if header.step in self.watchers:
+            self.watchers[header.step](opened)
+        self._fingerprints[key] = fingerprint
+        self._filed[key] = opened
+        self._arrived(header)
+
+    def _authenticate(self, opened: Opened) -> None:
+        author = self.keys.get(opened.envelope.header.sender)
+        if author is None or opened.envelope.header.run != self.run:
+            raise Rejected("unknown sender")
+        if not opened.signed_by(author):
+            raise Rejected("bad signature")
+
+    def _admit(self, header: Header) -> None:
+        if header.session.split("/")[0] not in (self.session_root, VERDICT_SESSION):
+            raise Rejected("other session")
+        if self._filed_by[header.sender] >= FILED_PER_SENDER:
+            raise Rejected("flooding")
+        self._filed_by[header.sender] += 1
+
+    def _contradicted(self, header: Header) -> None:
+        self.interrupt(
+            Misconduct(
+                f"{header.sender} sent two different messages for step {header.step!r}",
+                [header.sender],
+            )
+        )
+        raise Rejected("contradiction")
+
+    def _arrived(self, header: Header) -> None:
+        wait = self._wait
+        if wait is None or (wait.session, wait.step) != (header.session, header.step):
+            return
+        if header.sender in wait.missing:
+            del wait.missing[header.sender]
+            now = asyncio.get_running_loop().time()
+            self.traffic[header.step, header.sender].seconds = now - wait.started
+        if not wait.missing:
+            wait.wake.set()
+
+    def _on_again(self, opened: Opened) -> None:
+        asker = opened.envelope.header.sender
+        again = opened.message(Again)
+        session, step = again.at_session, again.at_step
+        raw = self._sent.get((session, step, asker)) or self._sent.get((session, step, EVERYONE))
+        if raw is None and session.split("/")[0] != self.session_root:
+            raw = self.catch_up
+        now = asyncio.get_running_loop().time()
+        last = self._resent_at.get((session, step, asker), -self.ask_again_s)
+        if raw is None or now - last < self.ask_again_s / 2:
+            return
+        self._resent_at[session, step, asker] = now
+        self._count(step, asker, sent=len(raw))
+        self.spawn(self.transport.send, asker, raw)
+
+    def _count(self, step: str, peer: str, *, sent: int = 0, received: int = 0) -> None:
+        traffic = self.traffic.setdefault((step, peer), Traffic())
+        up, down = (sent, received) if self.me != COORDINATOR else (received, sent)
+        self.messages += 1
+        self.bytes += sent + received
+        traffic.messages_up += bool(up)
+        traffic.bytes_up += up
+        traffic.messages_down += bool(down)
+        traffic.bytes_down += down
+
+    def spawn(self, act: Callable[P, Awaitable[None]], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Do something beside the agent's own coroutine; its failure interrupts that one."""
+
+        async def acting() -> None:
+            try:
+                await act(*args, **kwargs)
+            except MpcRrError as error:
+                self.interrupt(error)
+
+        task = asyncio.get_running_loop().create_task(acting())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,285 @@
+"""The carrier of earnest runs: any MQTT 3.1.1 broker, through aiomqtt.
+
+Topics, all under ``mpc_rr/<study>/``: ``coordinator`` for what goes up, ``all`` for what everyone
+gets, ``box/<mailbox>/<party>`` for one party. A mailbox is a connection; a host gives thousands of
+parties one mailbox, which needs two subscriptions however many parties there are.
+
+A lost connection is made again with growing pauses. What the broker had not acknowledged is
+published again; what it lost meanwhile, the mailboxes ask for again.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+import aiomqtt
+import msgspec
+from aiomqtt.exceptions import MqttConnectError
+
+from mpc_rr.errors import BrokerError, InputError
+from mpc_rr.network.fragments import Assembler, cut
+from mpc_rr.network.messages import COORDINATOR, EVERYONE
+from mpc_rr.randomness import Randomness
+
+CONNECT_TIMEOUT_S = 10.0
+RECONNECT_S = 60.0
+IN_FLIGHT = 64
+INBOX_MESSAGES = 65536
+AT_LEAST_ONCE = 1
+_BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
+
+
+class BrokerUrl(msgspec.Struct, frozen=True):
+    """Where a broker is and how to enter. The password never shows in a repr."""
+
+    host: str
+    port: int
+    tls: bool = False
+    user: str | None = None
+    password: str | None = None
+    ca_file: Path | None = None
+
+    @classmethod
+    def parse(cls, text: str, ca_file: Path | None = None) -> "BrokerUrl":
+        """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither."""
+        url = urlsplit(text)
+        port = _port(url)
+        if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port is None:
+            raise InputError(
+                "the broker's address must look like mqtt://host:port, mqtts://host:port or "
+                "mqtt://user:password@host:port"
+            )
+        tls = url.scheme == "mqtts"
+        if ca_file is not None and not (tls and ca_file.is_file()):
+            why = "does not exist" if tls else "needs an mqtts:// address"
+            raise InputError(f"the certificate file {ca_file} {why}")
+        user = unquote(url.username) if url.username is not None else None
+        password = unquote(url.password) if url.password is not None else None
+        return cls(url.hostname, port or (8883 if tls else 1883), tls, user, password, ca_file)
+
+    def __repr__(self) -> str:
+        return f"mqtt{'s' if self.tls else ''}://{self.where}"
+
+    @property
+    def where(self) -> str:
+        """Host and port, for messages to people."""
+        return f"{self.host}:{self.port}"
+
+
+def _number(code: Any) -> int:
+    """A reason code, which paho gives as a number or as an object that holds one."""
+    return int(getattr(code, "value", code))
+
+
+def _port(url: SplitResult) -> int | None:
+    try:
+        return url.port or 0
+    except ValueError:
+        return None
+
+
+class MqttConnection:
+    """One connection to a broker, shared by all agents of this process that were attached to it."""
+
+    def __init__(
+        self, url: BrokerUrl, study: str, rng: Randomness, *, size_limit: int, coordinator: bool
+    ) -> None:
+        self._url, self._rng, self._size_limit = url, rng, size_limit
+        self._root = f"mpc_rr/{study}"
+        self.mailbox = rng.bytes(8).hex()
+        self._filters = (
+            [f"{self._root}/coordinator"]
+            if coordinator
+            else [f"{self._root}/all", f"{self._root}/box/{self.mailbox}/+"]
+        )
+        self._ends: dict[str, MqttTransport] = {}
+        self._assemblers: dict[str, Assembler] = {}
+        self._client: aiomqtt.Client | None = None
+        self._online = asyncio.Event()
+        self._window = asyncio.Semaphore(IN_FLIGHT)
+        self._failure: BrokerError | None = None
+
+    def attach(self, name: str) -> "MqttTransport":
+        """The end of the network for one agent of this process."""
+        self._ends[name] = MqttTransport(self, name)
+        return self._ends[name]
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator["MqttConnection"]:
+        """Connect, and stay connected as long as the context lasts."""
+        client = await self._connect()
+        keeper = asyncio.create_task(self._keep(client))
+        try:
+            yield self
+        finally:
+            keeper.cancel()
+            await asyncio.gather(keeper, return_exceptions=True)
+
+    # ── connecting ─────────────────────────────────────────────────────────────────────────────
+
+    async def _connect(self) -> aiomqtt.Client:
+        client = aiomqtt.Client(
+            self._url.host,
+            self._url.port,
+            username=self._url.user,
+            password=self._url.password,
+            identifier=f"mpc-rr-{self._rng.bytes(8).hex()}",
+            tls_context=ssl.create_default_context(cafile=self._url.ca_file)
+            if self._url.tls
+            else None,
+            timeout=CONNECT_TIMEOUT_S,
+            # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+        )
+        client.pending_calls_threshold = 2 * IN_FLIGHT
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await client.__aenter__()
+                codes = await client.subscribe([(topic, AT_LEAST_ONCE) for topic in self._filters])
+        except MqttConnectError as error:
+            raise self._refused(error) from None
+        except (aiomqtt.MqttError, TimeoutError, OSError) as error:
+            raise BrokerError(
+                f"no MQTT broker answers at {self._url.where} (waited at most "
+                f"{CONNECT_TIMEOUT_S:g} s): {str(error) or 'no answer'}; "
+                "is it running, and is the address right?"
+            ) from None
+        if any(_number(code) >= 128 for code in codes):
+            raise BrokerError(
+                f"the broker at {self._url.where} does not let us subscribe to {self._root}/…; "
+                "check its access rules"
+            )
+        self._client = client
+        self._online.set()
+        return client
+
+    def _refused(self, error: MqttConnectError) -> BrokerError:
+        if _number(error.rc) in _BAD_CREDENTIALS:
+            return BrokerError(
+                f"the broker at {self._url.where} refused the user name or password; "
+                "give them as mqtt://user:password@host:port"
+            )
+        return BrokerError(f"the broker at {self._url.where} refused the connection: {error}")
+
+    async def _keep(self, client: aiomqtt.Client) -> None:
+        try:
+            while True:
+                try:
+                    async for message in client.messages:
+                        payload = message.payload
+                        if isinstance(payload, bytes):
+                            self._take(message.topic.value, payload)
+                except aiomqtt.MqttError:
+                    self._online.clear()
+                    with contextlib.suppress(aiomqtt.MqttError):
+                        await client.__aexit__(None, None, None)
+                    client = await self._reconnect()
+        except BrokerError as error:
+            self._failure = error
+            self._online.set()
+            for end in self._ends.values():
+                end.inbox.put_nowait(error)
+        finally:
+            with contextlib.suppress(aiomqtt.MqttError):
+                await client.__aexit__(None, None, None)
+
+    async def _reconnect(self) -> aiomqtt.Client:
+        pause_s, waited_s = 0.1, 0.0
+        while True:
+            try:
+                return await self._connect()
+            except BrokerError as error:
+                if waited_s >= RECONNECT_S:
+                    raise BrokerError(
+                        f"the connection to {self._url.where} was lost and did not come back "
+                        f"within {RECONNECT_S:g} s"
+                    ) from error
+                await asyncio.sleep(pause_s)
+                waited_s += pause_s
+                pause_s = min(2 * pause_s, 5.0)
+
+    # ── carrying ───────────────────────────────────────────────────────────────────────────────
+
+    def topic(self, target: str, routes: dict[str, str]) -> str | None:
+        """Where what is for ``target`` is published; None if nobody knows."""
+        if target == COORDINATOR:
+            return f"{self._root}/coordinator"
+        if target == EVERYONE:
+            return f"{self._root}/all"
+        address = routes.get(target)
+        return f"{self._root}/box/{address}" if address is not None else None
+
+    async def publish(self, topic: str, raw: bytes) -> None:
+        """Publish until the broker has acknowledged every piece."""
+        for payload in cut(raw, self._rng):
+            async with self._window:
+                while not await self._published(topic, payload):
+                    pass
+
+    async def _published(self, topic: str, payload: bytes) -> bool:
+        await self._online.wait()
+        if self._failure is not None:
+            raise self._failure
+        client = self._client
+        assert client is not None
+        try:
+            await client.publish(topic, payload, qos=AT_LEAST_ONCE)
+        except aiomqtt.MqttError:
+            await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
+            return False
+        return True
+
+    def _take(self, topic: str, payload: bytes) -> None:
+        assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
+        raw = assembler.add(payload)
+        if raw is None:
+            return
+        kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
+        if kind == "box":
+            party = rest.partition("/")[2]
+            ends = [self._ends[party]] if party in self._ends else []
+        else:
+            ends = list(self._ends.values())
+        for end in ends:
+            end.take(raw)
+
+
+class MqttTransport:
+    """One agent's end of an `MqttConnection`."""
+
+    def __init__(self, connection: MqttConnection, name: str) -> None:
+        self._connection, self._name = connection, name
+        self._routes: dict[str, str] = {}
+        self.inbox: asyncio.Queue[bytes | BrokerError] = asyncio.Queue()
+
+    @property
+    def address(self) -> str:
+        """The mailbox of the connection and the agent's name in it."""
+        return f"{self._connection.mailbox}/{self._name}"
+
+    def route(self, target: str, address: str) -> None:
+        """Deliver what is for ``target`` to ``address``."""
+        self._routes[target] = address
+
+    def take(self, raw: bytes) -> None:
+        """Put a message in the inbox. A full inbox loses it; it can be asked for again."""
+        if self.inbox.qsize() < INBOX_MESSAGES:
+            self.inbox.put_nowait(raw)
+
+    async def send(self, target: str, raw: bytes) -> None:
+        """Publish a message; one for an unknown target is lost."""
+        topic = self._connection.topic(target, self._routes)
+        if topic is not None:
+            await self._connection.publish(topic, raw)
+
+    async def recv(self) -> bytes:
+        """The next message; `BrokerError` when the connection is lost for good."""
+        arrived = await self.inbox.get()
+        if isinstance(arrived, BrokerError):
+            raise arrived
+        return arrived

@@ -1,0 +1,250 @@
+"""The session: what a protocol sees of the network.
+
+A protocol is a coroutine that awaits only its session and draws only from ``session.rng``. Two
+kinds of round are enough for all of them, each costing a party one message up and one down:
+
+* ``exchange``: every party writes to every other party, privately. The coordinator routes sealed
+  parcels it cannot read (`CoordinatorSession.route`).
+* ``publish``: every party writes to everyone, publicly. The coordinator collects the signed
+  messages and hands all of them to all (`CoordinatorSession.relay`).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from mpc_rr.errors import Misconduct
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
+from mpc_rr.network.sealed import Opened, Rejected, body_of, read
+from mpc_rr.randomness import Randomness
+
+Check = Callable[[M], None]
+"""Raises ``ValueError`` with the reason if an honest sender would not send this message."""
+
+
+@dataclass
+class Commitment:
+    """Whether a session, with all sessions below it, has passed its point of no return."""
+
+    made: bool = False
+
+
+class Session:
+    """What both roles share: a name, the parties, randomness, and typed messages."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        name: str,
+        parties: tuple[str, ...],
+        rng: Randomness,
+        timeout_s: float,
+        commitment: Commitment | None = None,
+    ) -> None:
+        self.mailbox, self.name, self.parties, self.rng = mailbox, name, parties, rng
+        self.timeout_s = timeout_s
+        self._commitment = commitment or Commitment()
+
+    @property
+    def me(self) -> str:
+        """This agent's name."""
+        return self.mailbox.me
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """All parties but this one."""
+        return tuple(party for party in self.parties if party != self.me)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the point of no return has been passed, here or in a sub-session."""
+        return self._commitment.made
+
+    def point_of_no_return(self) -> None:
+        """From here on a repetition with other parties would expose somebody: there is none."""
+        self._commitment.made = True
+
+    def sub(self, label: str) -> Self:
+        """The session of a sub-protocol or a repeated round."""
+        return type(self)(
+            self.mailbox,
+            f"{self.name}/{label}",
+            self.parties,
+            self.rng.fork(label),
+            self.timeout_s,
+            self._commitment,
+        )
+
+    async def send(self, target: str, message: Message) -> None:
+        """Write to one agent."""
+        await self.mailbox.tell(self.name, target, message)
+
+    async def recv(self, kind: type[M], sender: str, *, check: Check[M] | None = None) -> M:
+        """Wait for one agent's message."""
+        return (await self.gather(kind, senders=(sender,), check=check))[sender]
+
+    async def gather(
+        self,
+        kind: type[M],
+        *,
+        senders: tuple[str, ...] | None = None,
+        check: Check[M] | None = None,
+    ) -> dict[str, M]:
+        """Wait for a message from each sender (all parties, if none are named)."""
+        arrived = await self._collect(kind, self.parties if senders is None else senders)
+        return self._understand_all(arrived, kind, check)
+
+    async def _collect(self, kind: type[M], senders: tuple[str, ...]) -> dict[str, Opened]:
+        return await self.mailbox.collect(self.name, kind.step, senders, self.timeout_s)
+
+    def _understand_all(
+        self, arrived: Mapping[str, Opened], kind: type[M], check: Check[M] | None
+    ) -> dict[str, M]:
+        """Open and check every message; all who sent a bad one are named together."""
+        good: dict[str, M] = {}
+        bad: dict[str, str] = {}
+        for sender, opened in arrived.items():
+            try:
+                good[sender] = self._understand(opened, kind, check)
+            except ValueError as error:
+                bad[sender] = str(error)
+        if bad:
+            first = min(bad)
+            raise Misconduct(f"{first}'s message for step {kind.step!r}: {bad[first]}", bad)
+        return good
+
+    def _understand(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
+        body = body_of(opened, kind, self.mailbox.identity)
+        if body is None:
+            raise ValueError("it does not open with my key")
+        message = decode(body, kind)
+        if check is not None:
+            check(message)
+        return message
+
+    def _parcel(self, raw: bytes, session: str, sender: str, target: str, step: str) -> Opened:
+        """A signed envelope that came inside a bundle, checked to be what it should be."""
+        try:
+            opened = read(
+                raw, study=self.mailbox.study, runs=(self.mailbox.run,), targets=(target,)
+            )
+        except Rejected as rejected:
+            raise ValueError(rejected.reason) from None
+        header = opened.envelope.header
+        if (header.session, header.step, header.sender) != (session, step, sender):
+            raise ValueError("it belongs to another step")
+        if not opened.signed_by(self.mailbox.keys[sender]):
+            raise ValueError("its signature is not the sender's")
+        return opened
+
+    def _bundle(self, opened: Opened, holders: tuple[str, ...]) -> dict[str, bytes]:
+        """The parcels of a bundle that must hold exactly one for each of ``holders``."""
+        bundle = decode(opened.envelope.body, Bundle)
+        if set(bundle.parcels) != set(holders):
+            raise ValueError("it does not hold one parcel for each party")
+        return bundle.parcels
+
+
+class PartySession(Session):
+    """A party's side of the rounds."""
+
+    async def exchange(
+        self, messages: Mapping[str, M], *, check: Check[M] | None = None
+    ) -> dict[str, M]:
+        """Write privately to every other party; returns what each of them wrote to us."""
+        if set(messages) != set(self.others):
+            raise ValueError("an exchange writes to every other party")
+        kind = type(next(iter(messages.values())))
+        box = self.mailbox
+        parcels = {t: box.write(self.name, kind.step, t, m) for t, m in messages.items()}
+        raw = box.write(self.name, kind.step, COORDINATOR, Bundle(parcels))
+        await box.post(self.name, kind.step, COORDINATOR, raw)
+        arrived = await self._open_bundle(kind, self.others, target=self.me)
+        return self._understand_all(arrived, kind, check)
+
+    async def publish(self, message: M, *, check: Check[M] | None = None) -> dict[str, M]:
+        """Write publicly to everyone; returns what every party, we included, wrote."""
+        kind, box = type(message), self.mailbox
+        raw = box.write(self.name, kind.step, EVERYONE, message)
+        await box.post(self.name, kind.step, COORDINATOR, raw)
+        arrived = await self._open_bundle(kind, self.parties, target=EVERYONE)
+        if arrived[self.me].raw != raw:
+            raise Misconduct(
+                f"the coordinator altered my message for step {kind.step!r}", [COORDINATOR]
+            )
+        return self._understand_all(arrived, kind, check)
+
+    async def _open_bundle(
+        self, kind: type[M], holders: tuple[str, ...], *, target: str
+    ) -> dict[str, Opened]:
+        outer = (await self._collect(kind, (COORDINATOR,)))[COORDINATOR]
+        try:
+            parcels = self._bundle(outer, holders)
+        except ValueError as error:
+            raise Misconduct(
+                f"the coordinator's bundle for step {kind.step!r}: {error}", [COORDINATOR]
+            ) from None
+        arrived = {}
+        for sender in holders:
+            try:
+                arrived[sender] = self._parcel(
+                    parcels[sender], self.name, sender, target, kind.step
+                )
+            except ValueError as error:
+                raise Misconduct(
+                    f"{sender}'s message for step {kind.step!r}: {error}", [sender]
+                ) from None
+        return arrived
+
+
+class CoordinatorSession(Session):
+    """The coordinator's side of the rounds. It routes what it cannot read."""
+
+    async def route(
+        self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None
+    ) -> None:
+        """Serve a `PartySession.exchange`: hand every party the parcels meant for it."""
+        arrived = await self._collect(kind, self.parties)
+        bundles: dict[str, dict[str, bytes]] = {}
+        for sender, opened in arrived.items():
+            others = tuple(party for party in self.parties if party != sender)
+            try:
+                bundles[sender] = self._bundle(opened, others)
+            except ValueError as error:
+                raise Misconduct(
+                    f"{sender}'s bundle for step {kind.step!r}: {error}", [sender]
+                ) from None
+        self.mailbox.routed[self.name, kind.step] = bundles
+        if before_handing_out is not None:
+            before_handing_out()
+        for target in self.parties:
+            parcels = {s: bundle[target] for s, bundle in bundles.items() if s != target}
+            raw = self.mailbox.write(self.name, kind.step, target, Bundle(parcels))
+            await self.mailbox.post(self.name, kind.step, target, raw)
+
+    async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
+        """Serve a `PartySession.publish`: collect what all publish and hand all of it to all."""
+        arrived = await self._collect(kind, self.parties)
+        messages = self._understand_all(arrived, kind, check)
+        signed = {party: arrived[party].raw for party in self.parties}
+        for party in self.parties:
+            self.mailbox.transcribe(signed[party])
+        raw = self.mailbox.write(self.name, kind.step, EVERYONE, Bundle(signed))
+        await self.mailbox.post(self.name, kind.step, EVERYONE, raw)
+        return messages
+
+    def at_fault(self, session: str, step: str, sender: str, target: str) -> bool:
+        """Whether the parcel that ``sender`` gave us for ``target`` is provably not in order.
+
+        Its content is sealed; its signature and its header are not. The sender signed the bundle
+        it came in, so a bad parcel is the sender's doing.
+        """
+        raw = self.mailbox.routed.get((session, step), {}).get(sender, {}).get(target)
+        if raw is None:
+            return False
+        try:
+            self._parcel(raw, session, sender, target, step)
+        except ValueError:
+            return True
+        return False

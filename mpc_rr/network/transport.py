@@ -1,0 +1,20 @@
+"""What a session needs of a carrier: bytes out, bytes in."""
+
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """One agent's way to the network. It carries bytes and understands none of them."""
+
+    @property
+    def address(self) -> str:
+        """Where messages for this agent can be delivered, as the coordinator must be told."""
+
+    def route(self, target: str, address: str) -> None:
+        """Deliver what is for ``target`` to ``address`` from now on (coordinator only)."""
+
+    async def send(self, target: str, raw: bytes) -> None:
+        """Hand ``raw`` to the carrier, for the coordinator, one party, or everyone."""
+
+    async def recv(self) -> bytes:
+        """The next raw message; waits until there is one."""

@@ -1,0 +1,239 @@
+"""The result folder: everything that may be known of a study, and nothing secret.
+
+``docs/results.md`` documents it. It is written under a temporary name beside its place and then
+renamed, so a folder under its final name is always complete.
+"""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpc_rr.agents.coordinator import Outcome
+from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
+from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.schema import Schema
+from mpc_rr.study import StudyResult
+
+FORMAT_VERSION = 1
+
+
+def pair_names(schema: Schema) -> list[tuple[str, str]]:
+    """The names of the attributes of each pair, in the order of the tables."""
+    return [(schema.names[i], schema.names[j]) for i, j in PairLayout(schema.sizes).pairs]
+
+
+def dependences(counts: PairCounts) -> list[tuple[tuple[str, str], Dependence]]:
+    """The dependence of each pair of attributes, in the order of the tables."""
+    schema = counts.schema
+    ordinal = {attribute.name: attribute.type == "ordinal" for attribute in schema.attributes}
+    return [
+        ((a, b), dependence(table, both_ordinal=ordinal[a] and ordinal[b]))
+        for (a, b), table in zip(pair_names(schema), counts.tables, strict=True)
+    ]
+
+
+def single_person_cells(counts: PairCounts) -> int:
+    """How many cells count exactly one person: whoever knows one answer learns the other."""
+    return int(sum((table == 1).sum() for table in counts.tables))
+
+
+def counts_document(counts: PairCounts) -> dict[str, Any]:
+    """The part of ``result.json`` that everybody has: counts and dependence."""
+    categories = {a.name: list(a.categories) for a in counts.schema.attributes}
+    names = pair_names(counts.schema)
+    return {
+        "n": counts.n,
+        "pairs": [
+            {
+                "attributes": [a, b],
+                "categories": [categories[a], categories[b]],
+                "counts": table.tolist(),
+            }
+            for (a, b), table in zip(names, counts.tables, strict=True)
+        ],
+        "dependence": [
+            {"attributes": [a, b], "measure": d.measure, "value": d.value, "p_value": d.p_value}
+            for (a, b), d in dependences(counts)
+        ],
+        "single_person_cells": single_person_cells(counts),
+    }
+
+
+def result_document(result: StudyResult) -> dict[str, Any]:
+    """``result.json``: how the study ended and, if well, what it found."""
+    study, outcome = result.study, result.outcome
+    transcript = transcript_lines(outcome.transcript)
+    document: dict[str, Any] = {
+        "format": "mpc-rr result",
+        "version": FORMAT_VERSION,
+        "status": "done" if outcome.counts is not None else "aborted",
+        "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
+        "protocol": study.protocol.name,
+        "run": outcome.run.hex(),
+        "coordinator": outcome.identity.fingerprint,
+        "transport": result.transport,
+        "seed": result.seed,
+        "attempts": outcome.attempts,
+        "parties": {
+            "expected": study.parties.count,
+            "counted": list(outcome.members) if outcome.counts is not None else [],
+            "excluded": [{"party": e.name, "reason": e.reason} for e in outcome.excluded],
+            "unconfirmed": list(outcome.unconfirmed),
+        },
+        "transcript": {
+            "messages": len(outcome.transcript),
+            "digest": hashlib.sha256(transcript.encode()).hexdigest(),
+        },
+        "rejected_messages": dict(sorted(outcome.rejected.items())),
+    }
+    if outcome.counts is None:
+        return document | {"cause": outcome.cause, "culprits": list(outcome.culprits)}
+    return document | counts_document(outcome.counts)
+
+
+def transcript_lines(transcript: Iterable[bytes]) -> str:
+    """The public messages, one JSON object a line: where each belongs, and its signed bytes."""
+    lines = []
+    for raw in transcript:
+        signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
+        header = msgspec.msgpack.decode(signed.envelope, type=Envelope).header
+        entry = {
+            "session": header.session,
+            "step": header.step,
+            "sender": header.sender,
+            "envelope": base64.b64encode(raw).decode(),
+        }
+        lines.append(json.dumps(entry) + "\n")
+    return "".join(lines)
+
+
+def cost_rows(outcome: Outcome) -> list[dict[str, Any]]:
+    """Messages, bytes and seconds of every party in every step, as the coordinator saw them.
+
+    The party ``*`` is what went to everyone at once.
+    """
+    return [
+        {
+            "party": "everyone" if peer == EVERYONE else peer,
+            "step": step,
+            **msgspec.to_builtins(traffic),
+        }
+        for (step, peer), traffic in sorted(outcome.traffic.items())
+    ]
+
+
+def cost_document(outcome: Outcome) -> dict[str, Any]:
+    """``cost.json``: totals, and the rounds with how long each took."""
+    rows = cost_rows(outcome)
+    fields = ("messages_up", "bytes_up", "messages_down", "bytes_down")
+    return {
+        "total": {field: sum(row[field] for row in rows) for field in fields}
+        | {"seconds": sum(outcome.round_seconds.values())},
+        "rounds": [
+            {"session": session, "step": step, "seconds": seconds}
+            | {f: sum(row[f] for row in rows if row["step"] == step) for f in fields}
+            for (session, step), seconds in outcome.round_seconds.items()
+        ],
+    }
+
+
+# ── Writing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure, before a study starts, that its results can be put there."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists already; name another folder with --out")
+    parent = folder.absolute().parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".mpc-rr-", dir=parent):
+            pass
+    except OSError as error:
+        raise InputError(f"results cannot be written to {parent}: {error.strerror}") from None
+
+
+def write_results(result: StudyResult, folder: Path) -> None:
+    """Write the result folder; `ResultsError` if that fails, and then nothing is left behind."""
+    outcome = result.outcome
+    files = {
+        "result.json": _json(result_document(result)),
+        "transcript.jsonl": transcript_lines(outcome.transcript),
+        "cost.json": _json(cost_document(outcome)),
+        "cost.csv": _csv_of_rows(cost_rows(outcome)),
+    }
+    if outcome.counts is not None:
+        files |= counts_files(outcome.counts)
+    write_folder(files, folder)
+
+
+def counts_files(counts: PairCounts) -> dict[str, str]:
+    """The CSV tables: one per pair, and the dependences."""
+    rows = [
+        {"attribute_1": a, "attribute_2": b, "measure": d.measure, "value": d.value,
+         "p_value": d.p_value}
+        for (a, b), d in dependences(counts)
+    ]  # fmt: skip
+    files = {"dependence.csv": _csv_of_rows(rows)}
+    for number, ((a, b), table) in enumerate(
+        zip(pair_names(counts.schema), counts.tables, strict=True), start=1
+    ):
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{a}--{b}")
+        files[f"pairs/{number:02}-{name}.csv"] = _pair_csv(counts.schema, (a, b), table)
+    return files
+
+
+def write_folder(files: dict[str, str], folder: Path) -> None:
+    """Write files into a folder that appears whole or not at all."""
+    temporary: Path | None = None
+    try:
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
+        for name, text in files.items():
+            place = temporary / name
+            place.parent.mkdir(exist_ok=True)
+            place.write_text(text, encoding="utf-8")
+        temporary.chmod(0o755)
+        os.replace(temporary, folder)  # noqa: PTH105  (over an empty folder too)
+    except OSError as error:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        raise ResultsError(
+            f"the results could not be written to {folder}: {error.strerror}"
+        ) from None
+
+
+def _json(document: dict[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _csv_of_rows(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _pair_csv(schema: Schema, names: tuple[str, str], table: Counts) -> str:
+    first, second = (schema.attributes[schema.names.index(name)] for name in names)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([f"{first.name} \\ {second.name}", *second.categories])
+    for category, row in zip(first.categories, table.tolist(), strict=True):
+        writer.writerow([category, *row])
+    return text.getvalue()

@@ -1,0 +1,242 @@
+"""A scenario: a TOML file that says what is asked, of how many, how, and with which faults.
+
+The same file serves everybody. Its public part is the `Study`, of which all agents must hold the
+same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr run``.
+"""
+
+import hashlib
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mpc_rr.data import Generator, read_csv, read_text
+from mpc_rr.errors import DataError, ScenarioError, SchemaError
+from mpc_rr.network.messages import (
+    NAME_RULE,
+    STEPS_AFTER_PROTOCOL,
+    STEPS_BEFORE_PROTOCOL,
+    is_name,
+)
+from mpc_rr.protocols import PROTOCOLS
+from mpc_rr.protocols.secure_sum import SMALLEST
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.schema import Attribute, Record, Schema, interval_labels
+from mpc_rr.simulation.faults import Faults
+
+
+class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many parties are expected, and with how few the study still goes on."""
+
+    count: int
+    minimum: int | None = None
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of parties that may remain."""
+        return self.count if self.minimum is None else self.minimum
+
+
+class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the coordinator waits."""
+
+    lobby_s: float = 120.0
+    round_s: float = 60.0
+
+    @property
+    def ask_again_s(self) -> float:
+        """How long to wait for a message before asking for it again."""
+        return min(max(self.round_s / 10, 0.2), 5.0)
+
+
+class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which protocol is run."""
+
+    name: str
+
+
+class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What all agents of a study must agree on."""
+
+    name: str
+    title: str
+    description: str
+    schema: Schema
+    protocol: ProtocolChoice
+    parties: Parties
+    deadlines: Deadlines
+
+    @property
+    def digest(self) -> bytes:
+        """A digest of everything above, by which agents see whether their files agree."""
+        canonical = msgspec.json.encode(self, order="deterministic")
+        return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """A study and, for runs on one machine, its data, faults and seed."""
+
+    path: Path
+    study: Study
+    csv: Path | None
+    generator: Generator | None
+    faults: Faults
+    seed: int
+
+    def records(self) -> list[Record]:
+        """One record for each party."""
+        schema, count = self.study.schema, self.study.parties.count
+        if self.generator is not None:
+            return self.generator.records(schema, count, SeededRandomness(self.generator.seed))
+        if self.csv is None:
+            raise ScenarioError(
+                f"{self.path}: there is no [data]; name a CSV file or a generator to run it here"
+            )
+        records = read_csv(self.csv, schema)
+        if len(records) < count:
+            raise DataError(
+                f"{self.csv} has {len(records)} records, but the scenario has {count} parties"
+            )
+        return records[:count]
+
+    def party_names(self) -> list[str]:
+        """Names for the parties of a run on one machine: party-01, party-02, …"""
+        return party_names(self.study.parties.count)
+
+
+def party_names(count: int) -> list[str]:
+    """``party-1`` … with leading zeros, so that they sort."""
+    width = len(str(count))
+    return [f"party-{number:0{width}}" for number in range(1, count + 1)]
+
+
+# ── The file ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["nominal", "ordinal"] | None = None
+    categories: list[str] | None = None
+    bins: list[float] | None = None
+
+
+class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
+    csv: str | None = None
+    generator: Generator | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    title: str
+    schema: dict[str, _AttributeTable]
+    parties: Parties
+    protocol: ProtocolChoice
+    study: str | None = None
+    description: str = ""
+    deadlines: Deadlines = Deadlines()
+    data: _DataTable = msgspec.field(default_factory=_DataTable)
+    faults: Faults = Faults()
+    seed: int = 0
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read and check a scenario file; `ScenarioError` says what is wrong and where in it."""
+    try:
+        return _scenario(path, _parse(path))
+    except (ScenarioError, SchemaError) as error:
+        text = str(error)
+        raise ScenarioError(text if str(path) in text else f"{path}: {text}") from None
+
+
+def _parse(path: Path) -> _File:
+    try:
+        tables: dict[str, Any] = tomllib.loads(read_text(path))
+        return msgspec.convert(tables, _File)
+    except DataError as error:
+        raise ScenarioError(str(error)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"not a TOML file: {error}") from None
+    except msgspec.ValidationError as error:
+        raise ScenarioError(_plain(str(error))) from None
+
+
+def _plain(message: str) -> str:
+    """msgspec's message with the place first: ``parties.count: Expected `int`, got `str```."""
+    what, _, where = message.partition(" - at `$")
+    place = where.rstrip("`").lstrip(".").replace("[...]", "")
+    return f"{place}: {what}" if place else what
+
+
+def _scenario(path: Path, file: _File) -> Scenario:
+    name = file.study if file.study is not None else _slug(file.title)
+    if not is_name(name):
+        raise ScenarioError(f"study: {name!r} is not a name ({NAME_RULE})")
+    study = Study(
+        name=name,
+        title=file.title,
+        description=file.description,
+        schema=Schema(tuple(_attribute(n, table) for n, table in file.schema.items())),
+        protocol=file.protocol,
+        parties=file.parties,
+        deadlines=file.deadlines,
+    )
+    _check_study(study)
+    if file.data.csv is not None and file.data.generator is not None:
+        raise ScenarioError("data: give either a csv or a generator, not both")
+    if file.data.generator is not None:
+        file.data.generator.check(study.schema)
+    _check_faults(file.faults, study)
+    csv = path.parent / file.data.csv if file.data.csv is not None else None
+    return Scenario(path, study, csv, file.data.generator, file.faults, file.seed)
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:48]
+
+
+def _attribute(name: str, table: _AttributeTable) -> Attribute:
+    bins = tuple(table.bins) if table.bins is not None else None
+    if table.categories is not None:
+        categories = tuple(table.categories)
+    elif bins is not None:
+        categories = interval_labels(bins)
+    else:
+        raise SchemaError(f"schema.{name}: give its categories, or bins for numbers")
+    kind = table.type or ("ordinal" if bins is not None else "nominal")
+    return Attribute(name, kind, categories, bins)
+
+
+def _check_study(study: Study) -> None:
+    if study.protocol.name not in PROTOCOLS:
+        raise ScenarioError(
+            f"protocol.name: there is no protocol {study.protocol.name!r}; "
+            f"known are {', '.join(sorted(PROTOCOLS))}"
+        )
+    parties = study.parties
+    if parties.fewest < SMALLEST:
+        raise ScenarioError(
+            f"parties: a secure sum of fewer than {SMALLEST} parties hides nothing, because each "
+            "learns the others' answers from the total"
+        )
+    if parties.fewest > parties.count:
+        raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
+    for field in ("lobby_s", "round_s"):
+        seconds = getattr(study.deadlines, field)
+        if not 0 < seconds < math.inf:
+            raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
+
+
+def _check_faults(faults: Faults, study: Study) -> None:
+    names = party_names(study.parties.count)
+    protocol_steps = PROTOCOLS[study.protocol.name].STEPS
+    steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)
+    for fault in (*faults.silent, *faults.crash):
+        if fault.party not in names:
+            raise ScenarioError(
+                f"faults: there is no party {fault.party!r}; they are {names[0]} to {names[-1]}"
+            )
+        if fault.step not in steps:
+            raise ScenarioError(
+                f"faults: parties have no step {fault.step!r}; it is one of {', '.join(steps)}"
+            )

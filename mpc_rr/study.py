@@ -1,0 +1,135 @@
+"""Run a whole scenario in this process: broker or memory, coordinator, and all parties."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from mpc_rr.agents.coordinator import Coordinator, Outcome
+from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.party import Party
+from mpc_rr.errors import MpcRrError
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
+from mpc_rr.network.transport import Transport
+from mpc_rr.protocols import PROTOCOLS
+from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
+from mpc_rr.scenario import Scenario, Study
+from mpc_rr.simulation.clock import run_virtual
+from mpc_rr.simulation.faults import FaultyTransport
+
+Watch = Callable[[Coordinator], contextlib.AbstractContextManager[None]]
+"""Shows a coordinator's progress for as long as its context lasts."""
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """How a study ended: for the coordinator, and for each party that ran here."""
+
+    study: Study
+    outcome: Outcome
+    parties: dict[str, PairCounts | MpcRrError]
+    seed: int | None
+    transport: str
+
+
+@contextlib.contextmanager
+def unwatched(coordinator: Coordinator) -> Iterator[None]:  # noqa: ARG001
+    """Shows nothing."""
+    yield
+
+
+def run_study(
+    scenario: Scenario,
+    *,
+    transport: Literal["memory", "mqtt"] = "mqtt",
+    broker: BrokerUrl | None = None,
+    seed: int | None = None,
+    watch: Watch = unwatched,
+) -> StudyResult:
+    """Run a scenario to its end.
+
+    ``memory`` simulates in virtual time, always from a seed (the scenario's, if none is given).
+    ``mqtt`` takes the operating system's randomness unless a seed is given, and an embedded broker
+    unless one is named.
+    """
+    if transport == "memory":
+        seed = scenario.seed if seed is None else seed
+        return run_virtual(_on_memory(scenario, seed, watch))
+    if broker is not None:
+        return asyncio.run(_on_mqtt(scenario, broker, seed, watch))
+    with embedded_broker() as embedded:
+        return asyncio.run(_on_mqtt(scenario, embedded, seed, watch))
+
+
+async def _on_memory(scenario: Scenario, seed: int, watch: Watch) -> StudyResult:
+    network = MemoryNetwork()
+    return await _run(
+        scenario, network.attach, network.attach(COORDINATOR), SeededRandomness(seed), watch,
+        seed=seed, transport="memory",
+    )  # fmt: skip
+
+
+async def _on_mqtt(
+    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch
+) -> StudyResult:
+    rng: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+    async with (
+        mqtt_connection(scenario.study, broker, coordinator=True) as above,
+        mqtt_connection(scenario.study, broker, coordinator=False) as below,
+    ):
+        return await _run(
+            scenario, below.attach, above.attach(COORDINATOR), rng, watch,
+            seed=seed, transport="mqtt",
+        )  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def mqtt_connection(
+    study: Study, broker: BrokerUrl, *, coordinator: bool
+) -> AsyncIterator[MqttConnection]:
+    """A connection to a broker for the agents of a study."""
+    size_limit = PROTOCOLS[study.protocol.name].largest_message_bytes(
+        study.schema, study.parties.count
+    )
+    connection = MqttConnection(
+        broker, study.name, SystemRandomness(), size_limit=size_limit, coordinator=coordinator
+    )
+    async with connection.open():
+        yield connection
+
+
+async def _run(
+    scenario: Scenario,
+    attach: Callable[[str], Transport],
+    coordinator_transport: Transport,
+    rng: Randomness,
+    watch: Watch,
+    *,
+    seed: int | None,
+    transport: str,
+) -> StudyResult:
+    study, faulty = scenario.study, []
+
+    def with_faults(inner: Transport, name: str) -> FaultyTransport:
+        faulty.append(FaultyTransport(inner, name, scenario.faults, rng.fork(f"faults/{name}")))
+        return faulty[-1]
+
+    coordinator = Coordinator(
+        study, with_faults(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
+    )
+    parties = [
+        Party(study, name, record, with_faults(attach(name), name), rng.fork(name))
+        for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
+    ]
+    try:
+        with watch(coordinator):
+            outcome, ends = await asyncio.gather(coordinator.run(), run_parties(parties))
+    finally:
+        for end in faulty:
+            end.close()
+    return StudyResult(study, outcome, ends, seed, transport)
