@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
+
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, listing
@@ -53,6 +55,9 @@ from mpc_rr.scenario import Study
 
 ADDRESS = re.compile(r"[a-z0-9_/-]{1,128}")
 FAREWELL_S = 10.0
+TOO_LATE = "the roster is closed: the study has begun without this party"
+HELLOS_KEPT = 1024
+"""How many hellos are remembered beyond twice the expected number: old or idle ones are lost."""
 
 
 class State(enum.Enum):
@@ -132,7 +137,7 @@ class Coordinator:
         self._rng = rng
         self._identity = Identity(rng.fork("identity"))
         nonce = rng.fork("run").bytes(16)
-        self._invitation = Invitation(self._identity.public, study.digest, nonce)
+        self._invitation = Invitation(self._identity.public, study.digest, nonce, answers=b"")
         self._transport = transport
         self._protocol = PROTOCOLS[study.protocol.name]
         self.mailbox = Mailbox(
@@ -147,7 +152,7 @@ class Coordinator:
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
         self.mailbox.handlers[Objection.step] = self._on_objection
         self._state = State.LOBBY
-        self._candidates: dict[str, Hello] = {}
+        self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
         self._joined: dict[str, bytes] = {}
         self._excluded: list[Exclusion] = []
         self._attempt = 0
@@ -210,56 +215,58 @@ class Coordinator:
                     self._excluded.append(Exclusion(name, str(news)))
 
     def _on_hello(self, opened: Opened) -> None:
+        """Answer a hello. It proves nothing yet (it may be an old one): names are given on join."""
         hello, name = opened.message(Hello), opened.envelope.header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(hello.reply_to):
             raise Rejected("malformed")
         if opened.envelope.header.run or not opened.signed_by(hello.identity):
             raise Rejected("bad signature")
-        known = self._candidates.get(name)
-        reason = self._refusal(name, hello, known)
-        if reason is not None:
-            self._answer_at(hello.reply_to, name, Refusal(self._identity.public, reason))
-            return
-        self._candidates[name] = hello
-        self._transport.route(name, hello.reply_to)
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, self._invitation)
-
-    def _refusal(self, name: str, hello: Hello, known: Hello | None) -> str | None:
-        if known is not None and known.identity != hello.identity:
-            return f"another party is already called {name!r}; choose another name"
-        if known is not None and known.reply_to != hello.reply_to:
-            return f"{name!r} takes part twice: two processes use one identity"
-        if self._state is not State.LOBBY and name not in self._joined:
-            return "the roster is closed: the study has begun without this party"
-        return None
-
-    def _answer_at(self, address: str, name: str, message: Message) -> None:
-        """Answer somebody who is not (or not the one) known by this name."""
-        raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
-        alias = f"{name}@{address}"
-        self._transport.route(alias, address)
-        self.mailbox.spawn(self._transport.send, alias, raw)
+        caller = (name, hello.reply_to)
+        if self._hellos.setdefault(hello.identity, caller) != caller:
+            self._refuse(hello, name, "two processes use one identity; each party needs its own")
+        elif self._state is not State.LOBBY and name not in self._joined:
+            self._refuse(hello, name, TOO_LATE)
+        else:
+            answers = hello.identity.digest
+            invitation = msgspec.structs.replace(self._invitation, answers=answers)
+            self._answer(hello.reply_to, name, invitation)
+        if len(self._hellos) > HELLOS_KEPT + 2 * self.study.parties.count:
+            del self._hellos[next(iter(self._hellos))]
 
     def _on_join(self, opened: Opened) -> None:
         join, name = opened.message(Join), opened.envelope.header.sender
-        candidate = self._candidates.get(name)
-        if candidate is None or candidate.identity != join.identity:
+        hello_name, address = self._hellos.get(join.identity, ("", ""))
+        if hello_name != name:
             raise Rejected("unknown sender")
         if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
             raise Rejected("bad signature")
-        if name not in self._joined:
-            if self._state is not State.LOBBY or len(self._joined) == self.study.parties.count:
-                self._answer_at(
-                    candidate.reply_to,
-                    name,
-                    Refusal(self._identity.public, "the roster is closed: the study is full"),
-                )
-                return
-            self._joined[name] = opened.raw
-            self.mailbox.keys[name] = join.identity
+        known, hello = self.mailbox.keys.get(name), Hello(join.identity, address)
+        if known is not None and known != join.identity:
+            self._refuse(hello, name, f"another party is already called {name!r}; choose another")
+        elif known is None and self._state is not State.LOBBY:
+            self._refuse(hello, name, TOO_LATE)
+        elif known is None and len(self._joined) == self.study.parties.count:
+            self._refuse(hello, name, "the roster is closed: the study is full")
+        else:
+            self._admit(name, join.identity, address, opened.raw)
+
+    def _admit(self, name: str, identity: PublicIdentity, address: str, raw: bytes) -> None:
+        if name not in self.mailbox.keys:
+            self._joined[name] = raw
+            self.mailbox.keys[name] = identity
+            self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Admission(join.identity.fingerprint))
+        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Admission(identity.fingerprint))
+
+    def _refuse(self, hello: Hello, name: str, reason: str) -> None:
+        refusal = Refusal(self._identity.public, reason, hello.identity.digest)
+        self._answer(hello.reply_to, name, refusal)
+
+    def _answer(self, address: str, name: str, message: Message) -> None:
+        """Write to somebody who is not in the roster, or not yet."""
+        raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
+        self.mailbox.spawn(self._transport.answer, address, raw)
 
     async def _tell(self, session: str, target: str, message: Message) -> None:
         await self.mailbox.tell(session, target, message)

@@ -6,9 +6,10 @@ party would not do ends its participation: it sends an objection and says why.
 
 import asyncio
 from collections.abc import Callable
+from typing import TypeVar
 
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
-from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import Aborted, Dropout, Misconduct, Refused, StudyError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import (
@@ -20,7 +21,6 @@ from mpc_rr.network.messages import (
     Hello,
     Invitation,
     Join,
-    M,
     Message,
     Objection,
     Refusal,
@@ -37,6 +37,8 @@ from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
+
+A = TypeVar("A", Invitation, Refusal)
 
 
 class _News(Exception):
@@ -144,7 +146,7 @@ class Party:
         return answered()
 
     def _on_invitation(self, opened: Opened) -> None:
-        invitation = self._self_signed(opened, Invitation)
+        invitation = self._answer_of_a_stranger(opened, Invitation)
         if self.mailbox.run:
             raise Rejected("duplicate")
         if invitation.study_digest != self.study.digest:
@@ -162,21 +164,22 @@ class Party:
         self.mailbox.interrupt(_Answered())
 
     def _on_refusal(self, opened: Opened) -> None:
-        refusal = self._self_signed(opened, Refusal)
+        refusal = self._answer_of_a_stranger(opened, Refusal)
         self.mailbox.interrupt(
             Refused(f"not admitted to study {self.study.name!r}: {refusal.reason}")
         )
 
-    def _self_signed(self, opened: Opened, kind: type[M]) -> M:
-        """A message of a coordinator we have not met yet, signed with the key it brings."""
+    def _answer_of_a_stranger(self, opened: Opened, kind: type[A]) -> A:
+        """An answer to our hello, signed with the key it brings: we may not know its author yet."""
         message = opened.message(kind)
-        identity = getattr(message, "identity", None)
-        assert isinstance(identity, PublicIdentity)
+        identity = message.identity
         known = self.mailbox.keys.get(COORDINATOR)
         if opened.envelope.header.sender != COORDINATOR or not opened.signed_by(identity):
             raise Rejected("bad signature")
         if known is not None and known != identity:
             raise Rejected("other coordinator")
+        if message.answers != self._identity.public.digest:
+            raise Rejected("other run")
         if self._pinned is not None and identity.fingerprint != self._pinned:
             raise Rejected("other coordinator")
         return message
@@ -214,9 +217,8 @@ class Party:
         self._rosters[roster.attempt] = roster
         mine = [member for member in roster.members if member.name == self.name]
         if not mine:
-            reason = next(
-                (e.reason for e in roster.excluded if e.name == self.name), "no reason given"
-            )
+            reasons = [e.reason for e in roster.excluded if e.name == self.name]
+            reason = reasons[0] if reasons else "the roster is closed, this party came too late"
             self.mailbox.interrupt(Refused(f"the coordinator left this party out: {reason}"))
         elif mine[0].identity != self._identity.public:
             self._coordinator_lies("its roster has a key under my name that is not mine")

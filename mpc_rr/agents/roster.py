@@ -2,6 +2,8 @@
 
 import hashlib
 
+import msgspec
+
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -17,7 +19,8 @@ from mpc_rr.scenario import Study
 
 def run_id(invitation: Invitation) -> bytes:
     """The identifier of a run: it binds the coordinator's keys, the study and a fresh nonce."""
-    return hashlib.sha256(b"mpc-rr run v1\0" + encode(invitation)).digest()[:RUN_BYTES]
+    to_anybody = encode(msgspec.structs.replace(invitation, answers=b""))
+    return hashlib.sha256(b"mpc-rr run v1\0" + to_anybody).digest()[:RUN_BYTES]
 
 
 def roster_digest(roster: Roster) -> bytes:

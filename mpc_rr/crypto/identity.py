@@ -44,9 +44,14 @@ class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         return f"PublicIdentity({self.fingerprint})"
 
     @property
+    def digest(self) -> bytes:
+        """A digest of both keys."""
+        return hashlib.sha256(b"mpc-rr identity\0" + self.signing + self.sealing).digest()
+
+    @property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits a person can compare: a digest of both keys."""
-        return hashlib.sha256(self.signing + self.sealing).hexdigest()[:16]
+        """The first sixteen hexadecimal digits of the digest, for people to compare."""
+        return self.digest.hex()[:16]
 
     def verify(self, signature: bytes, data: bytes) -> bool:
         """Whether ``signature`` on ``data`` is this identity's."""

@@ -55,6 +55,10 @@ class MemoryTransport:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
 
+    async def answer(self, address: str, raw: bytes) -> None:
+        """Hand a message to the network for an address."""
+        self._network.carry(self._address, address, raw)
+
     async def send(self, target: str, raw: bytes) -> None:
         """Hand a message to the network; one for an unknown target is lost."""
         if target in self._routes:

@@ -91,12 +91,17 @@ class Hello(Message, frozen=True):
 
 
 class Invitation(Message, frozen=True):
-    """Coordinator → party: this is the study; its digest tells whether our files agree."""
+    """Coordinator → party: this is the study; its digest tells whether our files agree.
+
+    ``answers`` is the digest of the identity that said hello, so that no invitation to an earlier
+    run can be passed off as this one.
+    """
 
     step: ClassVar[str] = "invitation"
     identity: PublicIdentity
     study_digest: bytes
     nonce: bytes
+    answers: bytes
 
 
 class Refusal(Message, frozen=True):
@@ -105,6 +110,7 @@ class Refusal(Message, frozen=True):
     step: ClassVar[str] = "refusal"
     identity: PublicIdentity
     reason: str
+    answers: bytes
 
 
 class Join(Message, frozen=True):

@@ -212,7 +212,11 @@ class MqttConnection:
         if target == EVERYONE:
             return f"{self._root}/all"
         address = routes.get(target)
-        return f"{self._root}/box/{address}" if address is not None else None
+        return self.box(address) if address is not None else None
+
+    def box(self, address: str) -> str:
+        """The topic of an address."""
+        return f"{self._root}/box/{address}"
 
     async def publish(self, topic: str, raw: bytes) -> None:
         """Publish until the broker has acknowledged every piece."""
@@ -270,6 +274,10 @@ class MqttTransport:
         """Put a message in the inbox. A full inbox loses it; it can be asked for again."""
         if self.inbox.qsize() < INBOX_MESSAGES:
             self.inbox.put_nowait(raw)
+
+    async def answer(self, address: str, raw: bytes) -> None:
+        """Publish a message to an address."""
+        await self._connection.publish(self._connection.box(address), raw)
 
     async def send(self, target: str, raw: bytes) -> None:
         """Publish a message; one for an unknown target is lost."""

@@ -51,6 +51,9 @@ class Opened(msgspec.Struct, frozen=True):
     signed: SignedEnvelope
     raw: bytes
 
+    def __repr__(self) -> str:
+        return f"Opened({self.envelope!r})"
+
     def signed_by(self, author: PublicIdentity) -> bool:
         """Whether the signature is ``author``'s."""
         return author.verify(self.signed.signature, SIGNATURE_CONTEXT + self.signed.envelope)

@@ -13,6 +13,9 @@ class Transport(Protocol):
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address`` from now on (coordinator only)."""
 
+    async def answer(self, address: str, raw: bytes) -> None:
+        """Hand ``raw`` to the carrier for an address, whoever is there (coordinator only)."""
+
     async def send(self, target: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier, for the coordinator, one party, or everyone."""
 

@@ -78,6 +78,10 @@ class FaultyTransport:
         """As the wrapped transport does."""
         self._inner.route(target, address)
 
+    async def answer(self, address: str, raw: bytes) -> None:
+        """As the wrapped transport does: what is lost is lost on arrival."""
+        await self._inner.answer(address, raw)
+
     async def send(self, target: str, raw: bytes) -> None:
         """Send, unless this party has fallen silent or now crashes."""
         step = _step_of(raw)

@@ -1,0 +1,219 @@
+"""Coordinators that lie: every honest party notices, says why, and returns no wrong result."""
+
+import hashlib
+import re
+
+import msgspec
+import pytest
+from helpers import make_study, random_records, simulate
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.crypto.identity import Identity
+from mpc_rr.errors import Misconduct, MpcRrError, Refused
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.messages import Bundle, Member, Roster, Verdict, decode
+from mpc_rr.randomness import SeededRandomness
+
+SIZES = (2, 3)
+RECORDS = random_records(5, SIZES, seed=4)
+VICTIM = "party-3"
+
+
+def play(mailbox, *, minimum=None, coordinator=Coordinator):
+    class Liar(coordinator):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.mailbox.__class__ = mailbox
+
+    return simulate(make_study(5, SIZES, minimum=minimum, round_s=5), RECORDS, coordinator=Liar)
+
+
+def body(raw, kind):
+    return decode(msgspec.msgpack.decode(msgspec.msgpack.decode(raw)[0])[1], kind)
+
+
+def nobody_has_a_result(ends):
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+
+
+class TwoRosters(Mailbox):
+    """Shows one party a roster with a made-up member instead of a real one."""
+
+    async def post(self, session, step, target, raw):
+        if step != "roster":
+            await super().post(session, step, target, raw)
+            return
+        honest = body(raw, Roster)
+        fake = Member("party-1", Identity(SeededRandomness(99)).public)
+        other = Roster(honest.attempt, (fake, *honest.members[1:]), ())
+        for name in self.keys:
+            shown = other if name == VICTIM else honest
+            await super().post(session, step, name, self.write(session, step, name, shown))
+
+
+def test_two_rosters_are_noticed_by_comparing_digests():
+    class Uncritical(Coordinator):
+        """Relays the digests as they are."""
+
+        async def _one_attempt(self, session):
+            relay = session.relay
+            session.relay = lambda kind, *, check=None: relay(kind)
+            return await super()._one_attempt(session)
+
+    _, ends = play(TwoRosters, coordinator=Uncritical)
+    nobody_has_a_result(ends)
+    for name, end in ends.items():
+        assert isinstance(end, Misconduct), (name, end)
+        assert end.culprits in (("coordinator",), ("party-1",))
+    assert "was shown another roster" in str(ends["party-2"])
+
+
+def rosters_changed_by(change):
+    class Changed(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Roster):
+                message = change(message)
+            return await super().tell(session, target, message)
+
+    return Changed
+
+
+OTHER = Identity(SeededRandomness(5)).public
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: Roster(1, (*r.members, r.members[0]), ()), "twice"),
+        (lambda r: Roster(1, r.members[1:], ()), "left this party out|4 parties where"),
+        (
+            lambda r: Roster(1, (Member(r.members[0].name, OTHER), *r.members[1:]), ()),
+            "a key under my name|sent nothing|not the sender's",
+        ),
+        (
+            lambda r: Roster(1, (Member("x", r.members[1].identity), *r.members[1:]), ()),
+            "same key|left this party out",
+        ),
+    ],
+)
+def test_a_roster_that_is_not_in_order_is_refused(change, says):
+    _, ends = play(rosters_changed_by(change))
+    nobody_has_a_result(ends)
+    for end in ends.values():
+        assert re.search(says, str(end)), str(end)
+
+
+def boards_changed_by(step_changed, change):
+    class Changed(Mailbox):
+        async def post(self, session, step, target, raw):
+            if step == step_changed and msgspec.msgpack.decode(raw):
+                parcels = change(dict(body(raw, Bundle).parcels))
+                raw = self.write(session, step, target, Bundle(parcels))
+            await super().post(session, step, target, raw)
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: {k: v for k, v in p.items() if k != VICTIM}, "one parcel for each party"),
+        (lambda p: p | {VICTIM: p["party-1"]}, "another step|altered"),
+        (lambda p: p | {VICTIM: b"junk"}, "malformed|altered"),
+    ],
+)
+def test_a_changed_board_is_noticed(change, says):
+    _, ends = play(boards_changed_by("partial", change))
+    nobody_has_a_result(ends)
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert re.search(says, str(end)), str(end)
+
+
+def test_swapped_shares_are_noticed():
+    """The coordinator cannot read parcels; nor can it hand one party's to another."""
+
+    def swap(parcels):
+        first, second = list(parcels)[:2]
+        return parcels | {first: parcels[second], second: parcels[first]}
+
+    _, ends = play(boards_changed_by("share", swap))
+    nobody_has_a_result(ends)
+    assert any("another step" in str(end) for end in ends.values())
+
+
+class AsksTwice(Coordinator):
+    """Claims, after all partial sums are in, that somebody left, and asks for another sum."""
+
+    async def _one_attempt(self, session):
+        counts = await super()._one_attempt(session)
+        if self._attempt == 1:
+            self._attempt = 2
+            again = self._session(tuple(p for p in session.parties if p != VICTIM))
+            return await super()._one_attempt(again)
+        return counts
+
+
+def test_a_second_sum_after_the_first_is_refused():
+    """Totals over n and over n - 1 parties would expose the one who was left out."""
+    outcome, ends = play(Mailbox, minimum=3, coordinator=AsksTwice)
+    assert outcome.counts is None
+    for name, end in ends.items():
+        if name == VICTIM:
+            assert isinstance(end, Refused)
+        else:
+            assert isinstance(end, Misconduct)
+            assert "would expose somebody" in str(end)
+
+
+def test_a_repetition_with_new_parties_is_refused():
+    class Replacing(Coordinator):
+        async def _one_attempt(self, session):
+            if self._attempt == 1:
+                await self.mailbox.tell(session.name, "*", self._roster(session))
+                self._attempt = 2
+                again = self._session(session.parties)
+                return await super()._one_attempt(again)
+            return await super()._one_attempt(session)
+
+        def _roster(self, session):
+            members = tuple(Member(n, self.mailbox.keys[n]) for n in session.parties)
+            return Roster(1, members, ())
+
+    _, ends = play(Mailbox, coordinator=Replacing)
+    nobody_has_a_result(ends)
+    assert all("fewer parties than before" in str(end) for end in ends.values())
+
+
+def verdicts_changed_by(change):
+    class Changed(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Verdict):
+                message = change(message)
+            return await super().tell(session, target, message)
+
+    return Changed
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda v: msgspec.structs.replace(v, result_digest=hashlib.sha256().digest()),
+            "announces another result",
+        ),
+        (
+            lambda v: msgspec.structs.replace(v, seen=v.seen | {VICTIM: v.seen["party-1"]}),
+            "no honest confirmation of the result by party-3",
+        ),
+        (
+            lambda v: msgspec.structs.replace(v, seen=v.seen | {"party-9": b""}),
+            "no honest confirmation of the result by party-9",
+        ),
+    ],
+)
+def test_a_false_verdict_is_noticed(change, says):
+    _, ends = play(verdicts_changed_by(change))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert says in str(end)

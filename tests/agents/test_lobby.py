@@ -1,0 +1,144 @@
+"""Who is let in, who is not, and what they are told."""
+
+import asyncio
+
+import pytest
+from helpers import make_study, random_records, simulate
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.party import Party
+from mpc_rr.errors import Dropout, MpcRrError, Refused
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.clock import run_virtual
+
+SIZES = (2, 3)
+
+
+def run_with_guest(guest, *, study=None, n=4, start_after_s=0.0, guest_first=False):
+    """A study of n parties and one agent more, which ``guest(network, study)`` makes."""
+
+    async def main():
+        net, rng = MemoryNetwork(), SeededRandomness(0)
+        used = study or make_study(n, SIZES)
+        boss = Coordinator(used, net.attach(COORDINATOR), rng.fork("coordinator"))
+        parties = [
+            Party(used, f"party-{k}", record, net.attach(f"party-{k}"), rng.fork(str(k)))
+            for k, record in enumerate(random_records(n, SIZES), 1)
+        ]
+
+        async def later():
+            await asyncio.sleep(start_after_s)
+            return await run_parties([guest(net, used)])
+
+        async def parties_start():
+            await asyncio.sleep(1.0 if guest_first else 0.0)
+            return await run_parties(parties)
+
+        return await asyncio.gather(boss.run(), parties_start(), later())
+
+    outcome, ends, guests = run_virtual(main())
+    return outcome, ends, next(iter(guests.values()))
+
+
+def guest_named(name, *, seed=77, **options):
+    def make(net, study):
+        rng = SeededRandomness(seed)
+        return Party(study, name, (0, 0), net.attach(f"guest/{name}"), rng, **options)
+
+    return make
+
+
+def test_who_comes_after_the_roster_closed_is_told():
+    outcome, _, guest = run_with_guest(guest_named("late"), start_after_s=0.008)
+    assert outcome.counts.n == 4
+    assert isinstance(guest, Refused)
+    assert "the roster is closed" in str(guest)
+
+
+def test_who_comes_when_all_is_over_is_told_that_nobody_answers():
+    _, _, guest = run_with_guest(guest_named("late"), start_after_s=60)
+    assert isinstance(guest, Dropout)
+    assert "no coordinator of study 'test-study' answered within 30 s" in str(guest)
+
+
+def test_one_too_many_is_told():
+    study = make_study(4, SIZES)
+    _, ends, guest = run_with_guest(guest_named("fifth"), study=study)
+    refused = [end for end in [*ends.values(), guest] if isinstance(end, Refused)]
+    assert len(refused) == 1
+    assert "the roster is closed" in str(refused[0])
+
+
+def test_a_taken_name_is_refused_and_its_owner_not_disturbed():
+    outcome, ends, guest = run_with_guest(guest_named("party-1"), start_after_s=0.0035)
+    assert isinstance(guest, Refused)
+    assert "already called 'party-1'; choose another" in str(guest)
+    assert outcome.counts.n == 4
+    assert not any(isinstance(end, MpcRrError) for end in ends.values())
+
+
+def test_two_processes_with_one_identity_are_refused():
+    def copy_of_party_1(net, study):
+        rng = SeededRandomness(0).fork("1")
+        return Party(study, "party-1", (0, 0), net.attach("copy/party-1"), rng)
+
+    outcome, ends, guest = run_with_guest(copy_of_party_1, start_after_s=0.0035)
+    assert isinstance(guest, Refused)
+    assert "two processes use one identity" in str(guest)
+    assert outcome.counts.n == 4
+    assert not any(isinstance(end, MpcRrError) for end in ends.values())
+
+
+def test_a_coordinator_of_another_study_is_noticed():
+    other = make_study(9, SIZES)
+
+    def guest(net, _study):
+        return Party(other, "guest", (0, 0), net.attach("guest"), SeededRandomness(3))
+
+    _, _, end = run_with_guest(guest, guest_first=True, study=make_study(4, SIZES))
+    assert isinstance(end, Refused)
+    assert "runs another study under the name 'test-study'" in str(end)
+    assert "compare the two files" in str(end)
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_pinned_coordinator_must_have_the_fingerprint(right):
+    boss = Coordinator(
+        make_study(5, SIZES),
+        MemoryNetwork().attach("x"),
+        SeededRandomness(0).fork("coordinator"),
+    )
+    fingerprint = boss.fingerprint if right else "0" * 16
+    _, _, guest = run_with_guest(
+        guest_named("guest", coordinator_fingerprint=fingerprint),
+        study=make_study(5, SIZES, minimum=4),
+    )
+    if right:
+        assert guest.n == 5
+    else:
+        assert isinstance(guest, Dropout)
+        assert "no coordinator" in str(guest)
+
+
+def test_too_few_in_the_lobby_end_the_study_for_all():
+    study = make_study(6, SIZES, minimum=5)
+    outcome, ends = simulate(study, random_records(4, SIZES))
+    assert outcome.counts is None
+    assert "only 4 of 6 parties are there, at least 5 are needed" in outcome.cause
+    assert all("only 4 of 6" in str(end) for end in ends.values())
+
+
+def test_enough_in_the_lobby_go_on_after_the_deadline():
+    outcome, _ = simulate(make_study(6, SIZES, minimum=4), random_records(4, SIZES))
+    assert outcome.counts.n == 4
+
+
+def test_a_host_does_not_run_two_parties_of_one_name():
+    class Named:
+        name = "a"
+
+    with pytest.raises(ValueError, match="same name"):
+        run_virtual(run_parties([Named(), Named()]))

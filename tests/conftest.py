@@ -1,0 +1,83 @@
+import shutil
+import socket
+import subprocess
+import time
+
+import hypothesis
+import pytest
+
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.mqtt import BrokerUrl
+
+hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("steady")
+
+
+@pytest.fixture(scope="session")
+def nats():
+    with embedded_broker() as url:
+        yield url
+
+
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+
+
+class Mosquitto:
+    """A real mosquitto process on a free port; `stop` and `start` it to lose the connection."""
+
+    def __init__(self, folder, extra=""):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        self.configuration = folder / "mosquitto.conf"
+        lines = extra or "allow_anonymous true"
+        self.configuration.write_text(
+            f"listener {self.port} 127.0.0.1\npersistence false\nuser root\n{lines}\n"
+        )
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [MOSQUITTO, "-c", str(self.configuration)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return BrokerUrl("127.0.0.1", self.port)
+            except OSError:
+                assert time.monotonic() < deadline, "mosquitto does not start"
+                time.sleep(0.02)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture(scope="session")
+def start_mosquitto(tmp_path_factory):
+    """Start a mosquitto with extra configuration lines; all are stopped at the end."""
+    if MOSQUITTO is None:
+        pytest.skip("mosquitto is not installed (apt-get install mosquitto)")
+    started = []
+
+    def start(extra=""):
+        server = Mosquitto(tmp_path_factory.mktemp("mosquitto"), extra)
+        started.append(server)
+        return server, server.start()
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def mosquitto(start_mosquitto):
+    return start_mosquitto()[1]
+
+
+@pytest.fixture(params=["nats", "mosquitto"])
+def broker(request):
+    """Each real broker in turn."""
+    return request.getfixturevalue(request.param)

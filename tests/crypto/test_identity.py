@@ -1,0 +1,48 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_rr.crypto.identity import SEALING_OVERHEAD_BYTES, Identity, PublicIdentity
+from mpc_rr.randomness import SeededRandomness
+
+ALICE, BOB = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
+
+
+@given(st.binary(max_size=200), st.binary(max_size=50))
+def test_only_the_reader_opens_and_only_under_the_same_info(plaintext, info):
+    sealed = ALICE.public.seal(plaintext, info)
+    assert ALICE.open(sealed, info) == plaintext
+    assert BOB.open(sealed, info) is None
+    assert ALICE.open(sealed, info + b"x") is None
+    assert len(sealed) == len(plaintext) + SEALING_OVERHEAD_BYTES
+
+
+@given(st.binary(max_size=100), st.integers(0, 10**6))
+def test_a_changed_ciphertext_does_not_open(plaintext, place):
+    sealed = bytearray(ALICE.public.seal(plaintext, b""))
+    sealed[place % len(sealed)] ^= 1
+    assert ALICE.open(bytes(sealed), b"") is None
+
+
+def test_junk_does_not_open():
+    for junk in (b"", b"x", bytes(47), bytes(48), bytes(1000)):
+        assert ALICE.open(junk, b"") is None
+
+
+def test_signatures_are_the_signers_own():
+    signature = ALICE.sign(b"text")
+    assert ALICE.public.verify(signature, b"text")
+    assert not ALICE.public.verify(signature, b"other")
+    assert not BOB.public.verify(signature, b"text")
+    assert not ALICE.public.verify(b"short", b"text")
+
+
+def test_private_keys_never_show():
+    raw = ALICE._signing.private_bytes_raw().hex()
+    assert raw not in repr(ALICE) + str(ALICE.__dict__)
+    assert repr(ALICE) == f"Identity({ALICE.public.fingerprint})"
+
+
+def test_public_keys_have_32_bytes():
+    with pytest.raises(ValueError, match="32 bytes"):
+        PublicIdentity(b"short", bytes(32))

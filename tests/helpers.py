@@ -1,0 +1,108 @@
+"""What many tests need: small studies, and running one in simulation with agents of our choice."""
+
+import asyncio
+import itertools
+from pathlib import Path
+
+import numpy as np
+
+from mpc_rr.agents.coordinator import Coordinator, Outcome
+from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.party import Party
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.scenario import (
+    Deadlines,
+    Parties,
+    ProtocolChoice,
+    Scenario,
+    Study,
+    party_names,
+)
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.simulation.clock import run_virtual
+from mpc_rr.simulation.faults import Faults
+
+
+def make_schema(sizes=(2, 3)):
+    return Schema(
+        tuple(
+            Attribute(f"a{i}", "nominal", tuple(f"v{k}" for k in range(size)))
+            for i, size in enumerate(sizes)
+        )
+    )
+
+
+def make_study(n=4, sizes=(2, 3), *, minimum=None, lobby_s=30.0, round_s=10.0, name="test-study"):
+    return Study(
+        name=name,
+        title="A test",
+        description="",
+        schema=make_schema(sizes),
+        protocol=ProtocolChoice("exact_pairs"),
+        parties=Parties(n, minimum),
+        deadlines=Deadlines(lobby_s, round_s),
+    )
+
+
+class FixedScenario(Scenario, frozen=True):
+    """A scenario whose records are given."""
+
+    fixed: tuple = ()
+
+    def records(self):
+        return list(self.fixed)
+
+
+def make_scenario(records, sizes, *, faults=None, **study):
+    return FixedScenario(
+        path=Path("test.toml"),
+        study=make_study(len(records), sizes, **study),
+        csv=None,
+        generator=None,
+        faults=faults if faults is not None else Faults(),
+        seed=0,
+        fixed=tuple(records),
+    )
+
+
+def random_records(n, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    return [tuple(int(rng.integers(size)) for size in sizes) for _ in range(n)]
+
+
+def crosstabs(records, sizes):
+    """Numpy's own cross-tabulation of every pair of attributes."""
+    data = np.asarray(records).reshape(len(records), len(sizes))
+    tables = []
+    for i, j in itertools.combinations(range(len(sizes)), 2):
+        table = np.zeros((sizes[i], sizes[j]), dtype=np.int64)
+        np.add.at(table, (data[:, i], data[:, j]), 1)
+        tables.append(table)
+    return tables
+
+
+def assert_tables(found, expected):
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def simulate(
+    study, records, *, seed=0, coordinator=Coordinator, party=Party, parties=None, network=None
+) -> tuple[Outcome, dict]:
+    """Run agents of the given classes in virtual time; ``parties`` overrides single ones."""
+
+    async def main():
+        net = network if network is not None else MemoryNetwork()
+        rng = SeededRandomness(seed)
+        boss = coordinator(study, net.attach(COORDINATOR), rng.fork("coordinator"))
+        agents = [
+            (parties or {}).get(name, party)(study, name, record, net.attach(name), rng.fork(name))
+            for name, record in zip(party_names(len(records)), records, strict=True)
+        ]
+        return await asyncio.gather(boss.run(), run_parties(agents))
+
+    outcome, ends = run_virtual(main())
+    return outcome, ends

@@ -1,0 +1,43 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_rr.network.fragments import Assembler, cut
+from mpc_rr.randomness import SystemRandomness
+
+RNG = SystemRandomness()
+
+
+@given(st.binary(max_size=300), st.integers(1, 100), st.randoms())
+def test_pieces_in_any_order_and_repeated_make_the_message_once(raw, piece_bytes, shuffle):
+    payloads = cut(raw, RNG, piece_bytes)
+    payloads += shuffle.choices(payloads[:-1], k=2) if len(payloads) > 1 else []
+    shuffle.shuffle(payloads)
+    assembler = Assembler(10_000)
+    assert raw in [assembler.add(payload) for payload in payloads]
+
+
+def test_two_messages_at_once_do_not_mix():
+    one, other = b"a" * 50, b"b" * 50
+    payloads = cut(one, RNG, 10) + cut(other, RNG, 10)
+    random.Random(1).shuffle(payloads)
+    assembler = Assembler(10_000)
+    done = [raw for payload in payloads if (raw := assembler.add(payload)) is not None]
+    assert sorted(done) == [one, other]
+
+
+@given(st.binary(max_size=100))
+def test_junk_never_raises(junk):
+    Assembler(1000).add(b"\1" + junk)
+    Assembler(1000).add(junk)
+
+
+@pytest.mark.parametrize("flood", range(3))
+def test_a_flood_of_pieces_is_bounded(flood):
+    assembler = Assembler(1000)
+    for _ in range(500):
+        assembler.add(cut(bytes(200), RNG, 100)[flood % 2])
+    assert assembler._held <= 1000
+    assert len(assembler._open) <= 10

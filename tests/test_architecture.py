@@ -1,0 +1,29 @@
+"""The rules of docs/architecture.md that a machine can check."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mpc_rr
+
+PACKAGE = Path(mpc_rr.__file__).parent
+ROOT = Path(__file__).parent.parent
+
+
+def test_imports_go_one_way():
+    """The contracts of import-linter in pyproject.toml."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as m; m()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
+def test_modules_hold_one_thing(path):
+    assert len(path.read_text().splitlines()) <= 500, "split it"

@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from mpc_rr.errors import DataError, ScenarioError
+from mpc_rr.scenario import load_scenario
+
+GOOD = """
+title = "Two questions"
+[schema.a]
+categories = ["x", "y"]
+[schema.b]
+bins = [0, 10, 20]
+[protocol]
+name = "exact_pairs"
+[parties]
+count = 4
+"""
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+def load(tmp_path, text):
+    path = tmp_path / "scenario.toml"
+    path.write_text(text)
+    return load_scenario(path)
+
+
+def test_what_is_not_said_has_a_sensible_default(tmp_path):
+    study = load(tmp_path, GOOD).study
+    assert study.name == "two-questions"
+    assert study.schema.attributes[1].type == "ordinal"
+    assert study.schema.attributes[1].categories == ("0–10", "10–20")
+    assert study.parties.fewest == 4
+
+
+def test_the_digest_covers_the_study_and_not_the_data(tmp_path):
+    one = load(tmp_path, GOOD).study.digest
+    assert load(tmp_path, GOOD + '[data]\ncsv = "x.csv"\n').study.digest == one
+    assert load(tmp_path, GOOD.replace('"y"', '"z"')).study.digest != one
+    assert load(tmp_path, GOOD.replace("count = 4", "count = 5")).study.digest != one
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_scenario_that_we_ship_is_in_order(path):
+    scenario = load_scenario(path)
+    assert len(scenario.records()) == scenario.study.parties.count
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("count = 4", 'count = "four"', r"parties\.count: Expected `int`, got `str`"),
+        ("count = 4", "count = 2", "fewer than 3 parties hides nothing"),
+        ("count = 4", "count = 4\nminimum = 2", "fewer than 3 parties hides nothing"),
+        ("count = 4", "count = 4\nminimum = 5", "5 is more than the 4"),
+        ("count = 4", "count = 4\n[deadlines]\nround_s = 0", r"deadlines\.round_s: must be a pos"),
+        ("count = 4", "count = 4\n[deadlines]\nlobby_s = -1", r"deadlines\.lobby_s: must be a po"),
+        ("count = 4", "count = 4\n[deadlines]\nlobby_s = inf", r"deadlines\.lobby_s: must be a"),
+        ("exact_pairs", "exact_pear", "no protocol 'exact_pear'; known are exact_pairs"),
+        ('title = "Two questions"', "", "missing required field `title`"),
+        ('title = "Two questions"', 'title = "?"', "study: '' is not a name"),
+        ('title = "Two questions"', 'title = "t"\nstudy = "a/b"', "'a/b' is not a name"),
+        ('title = "Two questions"', 'title = "t"\ncolour = 3', "unknown field `colour`"),
+        ('["x", "y"]', '["x"]', "'a': at least two categories"),
+        ('categories = ["x", "y"]', "", "schema.a: give its categories, or bins"),
+        ("title", "title = = 3", "not a TOML file"),
+        ("count = 4", "count = 4\n[faults]\nloss = 1.5", "loss is a share"),
+        ("count = 4", "count = 4\n[faults]\ndelay_s = [2, 1]", "delay_s is"),
+        (
+            "count = 4",
+            'count = 4\n[[faults.silent]]\nparty = "party-9"\nstep = "share"',
+            "no party 'party-9'",
+        ),
+        (
+            "count = 4",
+            'count = 4\n[[faults.crash]]\nparty = "party-1"\nstep = "shave"',
+            "no step 'shave'; it is one of hello, join, roster_seen, share, partial",
+        ),
+        (
+            "count = 4",
+            'count = 4\n[data]\ncsv = "x"\n[data.generator]\ndraw = []',
+            "either a csv or a generator|is never drawn",
+        ),
+    ],
+)
+def test_a_bad_scenario_is_told_with_its_place(tmp_path, old, new, says):
+    assert old in GOOD
+    with pytest.raises(ScenarioError, match=says) as raised:
+        load(tmp_path, GOOD.replace(old, new, 1))
+    assert str(raised.value).count("\n") == 0
+    assert "scenario.toml" in str(raised.value)
+
+
+def test_a_missing_scenario_is_told(tmp_path):
+    with pytest.raises(ScenarioError, match=r"cannot read .*none\.toml: No such file"):
+        load_scenario(tmp_path / "none.toml")
+
+
+def test_records_come_from_the_csv_beside_the_scenario(tmp_path):
+    (tmp_path / "people.csv").write_text("a,b\n" + "x,3\ny,12\n" * 2)
+    scenario = load(tmp_path, GOOD + '[data]\ncsv = "people.csv"\n')
+    assert scenario.records() == [(0, 0), (1, 1)] * 2
+    (tmp_path / "people.csv").write_text("a,b\nx,3\n")
+    with pytest.raises(DataError, match="has 1 records, but the scenario has 4 parties"):
+        scenario.records()
+
+
+def test_a_study_without_data_cannot_be_run_here(tmp_path):
+    with pytest.raises(ScenarioError, match=r"there is no \[data\]"):
+        load(tmp_path, GOOD).records()

@@ -1,0 +1,70 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_rr.errors import DataError, SchemaError
+from mpc_rr.schema import Attribute, Schema, interval_labels
+
+YES_NO = Attribute("smokes", "nominal", ("no", "yes"))
+AGE = Attribute("age", "ordinal", ("young", "old"), (0.0, 40.0, math.inf))
+
+
+def test_a_record_becomes_category_numbers():
+    schema = Schema((YES_NO, AGE))
+    assert schema.encode({"age": 40, "smokes": "yes"}) == (1, 1)
+    assert schema.encode({"age": "39.9", "smokes": " no "}) == (0, 0)
+
+
+@given(
+    st.lists(st.integers(-1000, 1000), min_size=3, max_size=8, unique=True).map(sorted),
+    st.floats(0, 1),
+)
+def test_bins_agree_with_numpy(edges, place):
+    attribute = Attribute(
+        "x", "ordinal", interval_labels(tuple(map(float, edges))), tuple(map(float, edges))
+    )
+    value = edges[0] + place * (edges[-1] - edges[0])
+    expected = min(int(np.digitize(value, edges)) - 1, len(edges) - 2)
+    assert attribute.code(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("answers", "says"),
+    [
+        ({"smokes": "yess", "age": 3}, "did you mean 'yes'"),
+        ({"smokes": "yes", "age": "old"}, "'old' is not a number"),
+        ({"smokes": "yes", "age": -1}, "outside its bins"),
+        ({"smokes": "yes", "age": math.nan}, "outside its bins"),
+        ({"smokes": "yes", "age": ""}, "no value"),
+        ({"smokes": "yes"}, "'age': no value"),
+        ({"smokes": "yes", "age": 3, "name": "Ann"}, "'name' is not an attribute"),
+    ],
+)
+def test_a_bad_record_is_told_plainly(answers, says):
+    with pytest.raises(DataError, match=says):
+        Schema((YES_NO, AGE)).encode(answers)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Attribute("x", "nominal", ("a",)), "at least two"),
+        (lambda: Attribute("x", "nominal", ("a", "a")), "given twice"),
+        (lambda: Attribute("x", "ordinal", ("a", "b"), (0.0, 1.0)), "2 bin edges make 1"),
+        (lambda: Attribute("x", "ordinal", ("a", "b"), (0.0, 1.0, 1.0)), "must rise"),
+        (lambda: Attribute(" x", "nominal", ("a", "b")), "padded"),
+        (lambda: Schema((YES_NO,)), "at least two attributes"),
+        (lambda: Schema((YES_NO, YES_NO)), "twice"),
+    ],
+)
+def test_a_bad_schema_is_told_plainly(make, says):
+    with pytest.raises(SchemaError, match=says):
+        make()
+
+
+def test_intervals_have_readable_names():
+    labels = interval_labels((-math.inf, 16.0, 30.0, math.inf))
+    assert labels == ("under 16", "16–30", "30 and over")
