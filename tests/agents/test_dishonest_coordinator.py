@@ -57,7 +57,11 @@ def test_two_rosters_are_noticed_by_comparing_digests():
 
         async def _one_attempt(self, session):
             relay = session.relay
-            session.relay = lambda kind, *, check=None: relay(kind)
+
+            async def unchecked(kind, *, check=None):
+                return await relay(kind)
+
+            session.relay = unchecked
             return await super()._one_attempt(session)
 
     _, ends = play(TwoRosters, coordinator=Uncritical)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import Envelope, SignedEnvelope
+from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
+from mpc_rr.protocols import secure_sum
 from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3)
@@ -139,14 +140,12 @@ def test_the_network_never_carries_a_plaintext_share():
             carried.extend(raw)
             super().carry(sender, target, raw)
 
-    import mpc_rr.protocols.secure_sum as protocol
-
     sizes = (4, 4, 4)
     records = random_records(4, sizes, seed=1)
     with pytest.MonkeyPatch.context() as patch:
-        original = protocol.zero_shares
+        original = secure_sum.zero_shares
         patch.setattr(
-            protocol,
+            secure_sum,
             "zero_shares",
             lambda n, cells, modulus, rng: (
                 shares.append(original(n, cells, modulus, rng)) or shares[-1]
@@ -163,13 +162,10 @@ def test_the_network_never_carries_a_plaintext_share():
 
 
 def _partials(outcome):
-    from mpc_rr.network.messages import decode
-    from mpc_rr.protocols.secure_sum import Partial
-
     found = []
     for raw in outcome.transcript:
         signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
         envelope = msgspec.msgpack.decode(signed.envelope, type=Envelope)
         if envelope.header.step == "partial":
-            found.append(decode(envelope.body, Partial).residues.hex())
+            found.append(decode(envelope.body, secure_sum.Partial).residues.hex())
     return found

@@ -136,7 +136,7 @@ def test_junk_is_malformed(junk):
 
 def test_unknown_and_missing_fields_are_refused():
     for body in ([b"x", 1], [], [3], {"residues": b"x"}):
-        with pytest.raises(ValueError, match="Expected|Object"):
+        with pytest.raises(ValueError, match=r"Expected|Object"):
             wire.decode(msgspec.msgpack.encode(body), Share)
 
 

@@ -1,0 +1,201 @@
+"""What the paper's secure sum costs: 100 parties, Adult's eight attributes (1,582 cells).
+
+Run ``python benchmarks/secure_sum.py``. In one run, on one machine, it measures
+
+* the whole study over the embedded broker, from the first hello to the verdict;
+* floor (a): the same messages, byte for byte in number and size, published and received with bare
+  aiomqtt on the same broker;
+* floor (b): the same HPKE and Ed25519 operations, in number and size, in a tight loop;
+
+and prints the study's time as a ratio to each. Aim: at most 2 times the larger floor.
+
+Profile (py-spy and cProfile, 100 parties): half of the time is Ed25519 verification (every party
+checks every other party's share, partial sum and confirmations: n² of each), a quarter HPKE; msgpack,
+numpy and asyncio together stay below a fifth. The largest gain so far was TCP_NODELAY on the
+connection to the broker: without it each acknowledged message waited 40 ms for a delayed TCP
+acknowledgement.
+"""
+
+import argparse
+import asyncio
+import json
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+
+import aiomqtt
+import numpy as np
+
+from mpc_rr.crypto import identity
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.randomness import SystemRandomness
+from mpc_rr.scenario import Deadlines, Parties, ProtocolChoice, Scenario, Study
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.simulation.faults import Faults
+from mpc_rr.study import run_study
+
+ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
+
+
+class RandomPeople(Scenario, frozen=True):
+    """Parties with uniformly random records."""
+
+    def records(self):
+        rng = np.random.default_rng(1)
+        sizes = self.study.schema.sizes
+        return [
+            tuple(int(rng.integers(size)) for size in sizes)
+            for _ in range(self.study.parties.count)
+        ]
+
+
+def scenario(parties: int) -> Scenario:
+    attributes = tuple(
+        Attribute(f"a{i}", "nominal", tuple(map(str, range(size))))
+        for i, size in enumerate(ADULT_SIZES)
+    )
+    study = Study(
+        name="benchmark",
+        title="Benchmark",
+        description="",
+        schema=Schema(attributes),
+        protocol=ProtocolChoice("exact_pairs"),
+        parties=Parties(parties),
+        deadlines=Deadlines(300.0, 300.0),
+    )
+    return RandomPeople(Path("benchmark"), study, None, None, Faults(), 0)
+
+
+class Operations:
+    """Counts the cryptographic operations of a run by kind and size."""
+
+    def __init__(self):
+        self.counts = Counter()
+        self._originals = {}
+
+    def __enter__(self):
+        self._wrap(identity.Identity, "sign", lambda data: len(data))
+        self._wrap(identity.Identity, "open", lambda sealed, info: len(sealed))
+        self._wrap(identity.PublicIdentity, "verify", lambda signature, data: len(data))
+        self._wrap(identity.PublicIdentity, "seal", lambda plaintext, info: len(plaintext))
+        return self
+
+    def _wrap(self, owner, name, size):
+        original = self._originals[owner, name] = getattr(owner, name)
+
+        def counted(this, *args, **kwargs):
+            self.counts[name, size(*args, **kwargs)] += 1
+            return original(this, *args, **kwargs)
+
+        setattr(owner, name, counted)
+
+    def __exit__(self, *_):
+        for (owner, name), original in self._originals.items():
+            setattr(owner, name, original)
+
+
+def crypto_floor(counts: Counter) -> float:
+    """The same operations on data of the same sizes, in a tight loop."""
+    me = identity.Identity(SystemRandomness())
+    prepared = []
+    for (name, size), count in counts.items():
+        data = SystemRandomness().bytes(size)
+        if name == "sign":
+            prepared.append((count, me.sign, (data,)))
+        elif name == "verify":
+            prepared.append((count, me.public.verify, (me.sign(data), data)))
+        elif name == "seal":
+            prepared.append((count, me.public.seal, (data, b"info")))
+        else:
+            overhead = identity.SEALING_OVERHEAD_BYTES
+            sealed = me.public.seal(data[overhead:], b"info")
+            prepared.append((count, me.open, (sealed, b"info")))
+    started = time.perf_counter()
+    for count, operation, args in prepared:
+        for _ in range(count):
+            operation(*args)
+    return time.perf_counter() - started
+
+
+def messages_of(outcome):
+    """Sizes of all messages, upwards and downwards, as the coordinator counted them."""
+    up, down = [], []
+    for traffic in outcome.traffic.values():
+        for sizes, messages, total in (
+            (up, traffic.messages_up, traffic.bytes_up),
+            (down, traffic.messages_down, traffic.bytes_down),
+        ):
+            sizes += [total // messages] * messages if messages else []
+    return up, down
+
+
+async def broker_floor(url, up, down) -> float:
+    """Two bare aiomqtt clients, as in the study; QoS 1, 64 in flight, the same socket options."""
+    options = {
+        "username": url.user,
+        "password": url.password,
+        "socket_options": [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+    }
+    async with (
+        aiomqtt.Client(url.host, url.port, **options) as above,
+        aiomqtt.Client(url.host, url.port, **options) as below,
+    ):
+        for client, topic in ((above, "floor/up"), (below, "floor/down")):
+            client.pending_calls_threshold = 1000
+            await client.subscribe(topic, qos=1)
+        payloads = {size: bytes(size) for size in {*up, *down}}
+
+        async def publish(client, topic, sizes):
+            window = asyncio.Semaphore(64)
+
+            async def one(size):
+                async with window:
+                    await client.publish(topic, payloads[size], qos=1)
+
+            await asyncio.gather(*map(one, sizes))
+
+        async def receive(client, count):
+            for _ in range(count):
+                await anext(client.messages)
+
+        started = time.perf_counter()
+        await asyncio.gather(publish(below, "floor/up", up), receive(above, len(up)))
+        await asyncio.gather(publish(above, "floor/down", down), receive(below, len(down)))
+        return time.perf_counter() - started
+
+
+def measure(parties: int) -> dict:
+    with embedded_broker() as url:
+        with Operations() as operations:
+            started = time.perf_counter()
+            result = run_study(scenario(parties), broker=url)
+            study_s = time.perf_counter() - started
+        outcome = result.outcome
+        assert outcome.counts is not None, outcome.cause
+        up, down = messages_of(outcome)
+        broker_s = asyncio.run(broker_floor(url, up, down))
+        crypto_s = crypto_floor(operations.counts)
+    kinds = Counter()
+    for (name, _), count in operations.counts.items():
+        kinds[name] += count
+    return {
+        "parties": parties,
+        "cells": sum(table.size for table in outcome.counts.tables),
+        "messages": len(up) + len(down),
+        "bytes": sum(up) + sum(down),
+        "bytes_up_per_party": round(sum(up) / parties),
+        "operations": dict(kinds),
+        "study_s": round(study_s, 2),
+        "bare_mqtt_s": round(broker_s, 2),
+        "crypto_s": round(crypto_s, 2),
+        "ratio_to_bare_mqtt": round(study_s / broker_s, 2),
+        "ratio_to_crypto": round(study_s / crypto_s, 2),
+        "ratio_to_larger_floor": round(study_s / max(broker_s, crypto_s), 2),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parties", type=int, default=100)
+    print(json.dumps(measure(parser.parse_args().parties), indent=2))

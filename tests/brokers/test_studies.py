@@ -1,0 +1,108 @@
+"""Whole studies over real brokers: exact, sealed, and the same as in simulation."""
+
+import asyncio
+
+import aiomqtt
+import pytest
+from helpers import assert_tables, crosstabs, make_scenario, random_records
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpc_rr.protocols import secure_sum
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+
+pytestmark = pytest.mark.broker
+
+
+@st.composite
+def populations(draw):
+    sizes = tuple(draw(st.lists(st.integers(2, 4), min_size=2, max_size=4)))
+    n = draw(st.integers(3, 8))
+    record = st.tuples(*(st.integers(0, size - 1) for size in sizes))
+    return sizes, draw(st.lists(record, min_size=n, max_size=n))
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(populations())
+def test_counts_equal_numpys_crosstabs_on_both_transports(broker, population):
+    sizes, records = population
+    scenario = make_scenario(records, sizes)
+    expected = crosstabs(records, sizes)
+    for options in ({"broker": broker}, {"transport": "memory"}):
+        result = run_study(scenario, **options)
+        assert_tables(result.outcome.counts.tables, expected)
+        for counts in result.parties.values():
+            assert_tables(counts.tables, expected)
+
+
+def test_the_broker_never_sees_a_plaintext_share(broker, monkeypatch):
+    """A client that may read everything listens along; its capture is searched for each share."""
+    shares, captured, sizes = [], [], (4, 4, 4)
+    original = secure_sum.zero_shares
+
+    def remembered(*args):
+        shares.append(original(*args))
+        return shares[-1]
+
+    monkeypatch.setattr(secure_sum, "zero_shares", remembered)
+    records = random_records(5, sizes, seed=3)
+
+    async def listen_along():
+        async with aiomqtt.Client(
+            broker.host, broker.port, username=broker.user, password=broker.password
+        ) as client:
+            await client.subscribe("mpc_rr/#", qos=1)
+            study = asyncio.create_task(
+                asyncio.to_thread(run_study, make_scenario(records, sizes), broker=broker)
+            )
+
+            async def capture():
+                while True:
+                    captured.append(bytes((await anext(client.messages)).payload))
+
+            listening = asyncio.create_task(capture())
+            result = await study
+            await asyncio.sleep(0.2)
+            listening.cancel()
+            return result
+
+    result = asyncio.run(listen_along())
+    assert_tables(result.outcome.counts.tables, crosstabs(records, sizes))
+    everything = b"".join(captured)
+    assert len(shares) == 5
+    assert len(captured) >= 5 * 7, "the capture is complete"
+    for matrix in shares:
+        for share in matrix:
+            assert share.astype("u1").tobytes() not in everything
+    published = [raw for raw in result.outcome.transcript if b"partial" in raw]
+    assert all(raw in everything for raw in published), "what is public is found in it"
+
+
+def test_bundles_larger_than_a_piece_are_put_together_again(broker):
+    sizes, n = (60, 60, 60), 26
+    records = random_records(n, sizes, seed=4)
+    result = run_study(make_scenario(records, sizes), broker=broker)
+    assert_tables(result.outcome.counts.tables, crosstabs(records, sizes))
+    largest = max(t.bytes_up for t in result.outcome.traffic.values())
+    assert largest > 256 * 1024
+
+
+def test_a_silent_party_over_a_real_broker(nats):
+    sizes = (2, 3)
+    records = random_records(5, sizes, seed=6)
+    faults = Faults(silent=(PartyFault("party-2", "share"),))
+    scenario = make_scenario(records, sizes, faults=faults, minimum=4, round_s=1.0)
+    outcome = run_study(scenario, broker=nats).outcome
+    rest = [record for k, record in enumerate(records) if k != 1]
+    assert_tables(outcome.counts.tables, crosstabs(rest, sizes))
+    assert [e.name for e in outcome.excluded] == ["party-2"]
+
+
+def test_lost_and_repeated_messages_over_a_real_broker(nats):
+    sizes = (2, 3)
+    records = random_records(6, sizes, seed=7)
+    faults = Faults(loss=0.15, duplicate=0.2, reorder=0.2, delay_s=(0.0, 0.05))
+    scenario = make_scenario(records, sizes, faults=faults, lobby_s=20, round_s=6)
+    outcome = run_study(scenario, broker=nats, seed=3).outcome
+    assert_tables(outcome.counts.tables, crosstabs(records, sizes))

@@ -1,0 +1,268 @@
+"""The command line, as processes: right input, wrong input, and a study across processes."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from helpers import crosstabs
+
+from mpc_rr.scenario import load_scenario
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+STUDY = """
+title = "Small"
+study = "small"
+[schema.sport]
+categories = ["no", "yes"]
+[schema.mood]
+type = "ordinal"
+categories = ["low", "middle", "high"]
+[protocol]
+name = "exact_pairs"
+[parties]
+count = 5
+[deadlines]
+lobby_s = 20
+round_s = 10
+"""
+PEOPLE = [("no", "low"), ("yes", "high"), ("yes", "middle"), ("no", "low"), ("yes", "high")]
+
+
+def start(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "mpc_rr", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(process, timeout_s=60):
+    out, err = process.communicate(timeout=timeout_s)
+    return process.returncode, out, err
+
+
+def mpc_rr(*arguments, **options):
+    return finish(start(*arguments, **options))
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A study file, people to ask, and a scenario with both."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    rows = "".join(f"{sport},{mood}\n" for sport, mood in PEOPLE)
+    (tmp_path / "people.csv").write_text("sport,mood\n" + rows)
+    (tmp_path / "scenario.toml").write_text(STUDY + '[data]\ncsv = "people.csv"\n')
+    return tmp_path
+
+
+def expected_counts():
+    codes = [(("no", "yes").index(s), ("low", "middle", "high").index(m)) for s, m in PEOPLE]
+    return crosstabs(codes, (2, 3))[0].tolist()
+
+
+def assert_one_line(error, *parts):
+    assert error.count("\n") == 1, error
+    assert error.startswith("mpc-rr: ")
+    for part in parts:
+        assert part in error
+
+
+# ── run ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.broker
+def test_the_quickstart_does_the_main_job(tmp_path):
+    code, out, err = mpc_rr("run", SCENARIOS / "quickstart.toml", cwd=tmp_path)
+    assert code == 0, err
+    assert "50 of 50 parties counted together" in out
+    assert "Cramér's V" in out
+    (folder,) = (tmp_path / "results").iterdir()
+    result = json.loads((folder / "result.json").read_text())
+    scenario = load_scenario(SCENARIOS / "quickstart.toml")
+    expected = crosstabs(scenario.records(), scenario.study.schema.sizes)
+    assert [pair["counts"] for pair in result["pairs"]] == [table.tolist() for table in expected]
+
+
+def test_json_is_one_document_on_standard_output(small):
+    code, out, err = mpc_rr(
+        "run", small / "scenario.toml", "--transport", "memory", "--json", "--out", small / "out"
+    )
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["pairs"][0]["attributes"] == ["sport", "mood"]
+    assert document["pairs"][0]["categories"] == [["no", "yes"], ["low", "middle", "high"]]
+    assert document["pairs"][0]["counts"] == expected_counts()
+    assert document["dependence"][0]["measure"] == "cramers_v"
+    assert 0 < document["dependence"][0]["value"] <= 1
+
+
+def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
+    faults = '[[faults.silent]]\nparty = "party-3"\nstep = "partial"\n'
+    scenario = small / "scenario.toml"
+    scenario.write_text(scenario.read_text() + faults)
+    code, _, err = mpc_rr("run", scenario, "--transport", "memory", "--out", small / "out")
+    assert code == 1
+    assert_one_line(err, "the study failed: party-3 sent nothing for step 'partial'")
+    result = json.loads((small / "out" / "result.json").read_text())
+    assert (result["status"], result["culprits"]) == ("aborted", ["party-3"])
+    assert "pairs" not in result
+
+
+@pytest.mark.broker
+def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tmp")
+    scenario = small / "scenario.toml"
+    slow = scenario.read_text().replace("round_s = 10", "round_s = 500")
+    scenario.write_text(slow + '[[faults.silent]]\nparty = "party-3"\nstep = "share"\n')
+    process = start("run", scenario, env=os.environ | {"TMPDIR": str(folder)}, cwd=small)
+    while not any(folder.iterdir()):
+        time.sleep(0.05)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130
+    assert_one_line(err, "interrupted")
+    assert not any(folder.iterdir())
+    assert not any((small / "results").iterdir())
+    alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
+    assert not alive.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "none.toml"], "cannot read none.toml: No such file"),
+        (["run", "scenario.toml", "--broker", "localhost"], "must look like mqtt://host:port"),
+        (
+            ["run", "scenario.toml", "--broker", "mqtt://h:1", "--transport", "memory"],
+            "--broker has no meaning",
+        ),
+        (["run", "scenario.toml", "--out", "people.csv"], "people.csv exists already"),
+        (["run", "scenario.toml", "--out", "full"], "full exists already"),
+        (["run", "study.toml"], "there is no [data]"),
+        (["check", "bad.toml"], "bad.toml: parties.count: Expected `int`"),
+        (["party", "study.toml", "--broker", "mqtt://h:1"], "either by --record FILE or by"),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "9"],
+            "has no record number 9",
+        ),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--record", "me.json"],
+            "me.json: attribute 'mood': 'great' is not one of its categories",
+        ),
+        (
+            ["host", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--rows", "3"],
+            "--rows must look like 1:25",
+        ),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "1",
+             "--name", "Ann B."],
+            "'Ann B.' cannot be a party's name",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_code_2(small, arguments, says):
+    (small / "bad.toml").write_text(STUDY.replace("count = 5", 'count = "5"'))
+    (small / "me.json").write_text('{"sport": "no", "mood": "great"}')
+    (small / "full").mkdir()
+    (small / "full" / "file").touch()
+    code, out, err = mpc_rr(*arguments, cwd=small)
+    assert code == 2, err
+    assert out == ""
+    assert_one_line(err, says)
+
+
+def test_verbose_shows_the_trace(small):
+    _, _, err = mpc_rr("check", small / "none.toml", "--verbose")
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("mpc-rr: cannot read")
+
+
+def test_check_says_what_a_scenario_is(small):
+    code, out, _ = mpc_rr("check", small / "scenario.toml", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert (facts["cells"], facts["pairs"], facts["records"]) == (6, 1, 5)
+    code, out, _ = mpc_rr("check", small / "scenario.toml")
+    assert "is in order" in out
+
+
+@pytest.mark.parametrize("command", ["", "run", "check", "coordinate", "party", "host", "broker"])
+def test_help_teaches(command):
+    code, out, _ = mpc_rr(*command.split(), "--help")
+    assert code == 0
+    assert "Usage" in out
+
+
+# ── separate processes ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.broker
+def test_a_study_across_processes(small):
+    """As in the README: broker, coordinator, a host with three records, two single parties."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    broker = start("broker", "--port", port, "--password", "pw")
+    assert "broker ready" in broker.stdout.readline()
+    url = ["--broker", f"mqtt://study:pw@127.0.0.1:{port}"]
+    try:
+        (small / "me.json").write_text(json.dumps({"sport": "yes", "mood": "high"}))
+        study = small / "study.toml"
+        coordinator = start("coordinate", study, *url, "--out", small / "out", "--json")
+        parties = [
+            start("host", study, *url, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
+            start("party", study, *url, "--csv", small / "people.csv", "--row", "4", "--json",
+                  "--out", small / "mine"),
+            start("party", study, *url, "--record", small / "me.json", "--json", "--name", "eve"),
+        ]  # fmt: skip
+        for process in [coordinator, *parties]:
+            code, out, err = finish(process)
+            assert code == 0, err
+            assert json.loads(out)["pairs"][0]["counts"] == expected_counts()
+    finally:
+        broker.send_signal(signal.SIGINT)
+        code, out, _ = finish(broker)
+    assert (code, out) == (0, "broker stopped\n")
+    assert "eve" in json.loads((small / "out" / "result.json").read_text())["parties"]["counted"]
+    mine = json.loads((small / "mine" / "result.json").read_text())
+    assert mine["pairs"][0]["counts"] == expected_counts()
+
+
+@pytest.mark.broker
+def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
+    study = small / "study.toml"
+    study.write_text(STUDY.replace("lobby_s = 20", "lobby_s = 1"))
+    url = f"mqtt://{nats.user}:{nats.password}@{nats.where}"
+    code, _, err = mpc_rr(
+        "party", study, "--csv", small / "people.csv", "--row", 1,
+        env=os.environ | {"MPC_RR_BROKER": url},
+    )  # fmt: skip
+    assert code == 1
+    assert_one_line(err.splitlines()[-1] + "\n", "no coordinator of study 'small' answered")
+
+
+@pytest.mark.broker
+def test_an_unreachable_broker_is_one_line_and_code_1(small):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    code, _, err = mpc_rr(
+        "coordinate", small / "study.toml", "--broker", f"mqtt://127.0.0.1:{port}"
+    )
+    assert code == 1
+    assert_one_line(err, f"no MQTT broker answers at 127.0.0.1:{port}")
+
+
+@pytest.mark.broker
+def test_a_port_in_use_is_one_line_and_code_1():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, _, err = mpc_rr("broker", "--port", taken.getsockname()[1])
+    assert code == 1
+    assert_one_line(err, "is in use")

@@ -1,0 +1,139 @@
+"""The result folder: complete or absent, documented, and without secrets."""
+
+import base64
+import csv
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import crosstabs, make_scenario, random_records
+
+from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.results import check_folder, result_document, write_folder, write_results
+from mpc_rr.study import run_study
+
+SIZES = (2, 3, 2)
+RECORDS = random_records(5, SIZES, seed=2)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return run_study(make_scenario(RECORDS, SIZES), transport="memory", seed=1)
+
+
+def test_the_folder_holds_what_the_documentation_says(result, tmp_path):
+    write_results(result, tmp_path / "out")
+    files = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
+    assert files == [
+        "cost.csv",
+        "cost.json",
+        "dependence.csv",
+        "pairs/01-a0--a1.csv",
+        "pairs/02-a0--a2.csv",
+        "pairs/03-a1--a2.csv",
+        "result.json",
+        "transcript.jsonl",
+    ]
+    with (tmp_path / "out" / "pairs" / "01-a0--a1.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["a0 \\ a1", "v0", "v1", "v2"]
+    assert [[int(x) for x in row[1:]] for row in rows[1:]] == crosstabs(RECORDS, SIZES)[0].tolist()
+
+
+def test_costs_add_up(result, tmp_path):
+    write_results(result, tmp_path / "out")
+    cost = json.loads((tmp_path / "out" / "cost.json").read_text())
+    with (tmp_path / "out" / "cost.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert cost["total"]["bytes_up"] == sum(int(row["bytes_up"]) for row in rows)
+    shares = [row for row in rows if row["step"] == "share"]
+    assert len(shares) == 5
+    assert all(float(row["seconds"]) >= 0 for row in shares)
+    assert {"share", "partial"} <= {r["step"] for r in cost["rounds"]}
+    assert {row["step"] for row in rows} >= {"join", "share", "partial", "goodbye"}
+
+
+def test_the_transcript_holds_public_messages_only(result, tmp_path):
+    write_results(result, tmp_path / "out")
+    lines = (tmp_path / "out" / "transcript.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step"] for line in lines]
+    assert set(steps) == {"invitation", "join", "roster", "roster_seen", "partial", "verdict"}
+    assert steps.count("partial") == 5
+    assert [base64.b64decode(json.loads(line)["envelope"]) for line in lines] == list(
+        result.outcome.transcript
+    )
+
+
+def test_no_record_and_no_key_is_anywhere_in_the_folder(result, tmp_path):
+    """Records are category numbers in a fixed order: no file may list one party's."""
+    write_results(result, tmp_path / "out")
+    document = result_document(result)
+    assert "records" not in json.dumps(document)
+    for path in (tmp_path / "out").rglob("*.*"):
+        text = path.read_text()
+        assert "private" not in text
+        assert "share" not in text or path.name.startswith("cost")
+
+
+def test_a_folder_that_is_in_use_is_told_before_the_study(tmp_path):
+    (tmp_path / "out").mkdir()
+    check_folder(tmp_path / "out")  # an empty one may be filled
+    (tmp_path / "out" / "x").touch()
+    with pytest.raises(InputError, match="exists already"):
+        check_folder(tmp_path / "out")
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written"):
+        check_folder(tmp_path / "file" / "out")
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "out").mkdir()
+    write_folder({"a/b.txt": "x"}, tmp_path / "out")
+    assert (tmp_path / "out" / "a" / "b.txt").read_text() == "x"
+
+
+def full_disk(tmp_path):
+    """A real file system of 64 KiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)],
+        capture_output=True,
+        check=False,
+    )
+    return place if mounted.returncode == 0 else None
+
+
+def test_a_full_disk_leaves_no_half_folder(tmp_path):
+    place = full_disk(tmp_path)
+    if place is None:
+        pytest.skip("making a small file system needs root (mount -t tmpfs)")
+    try:
+        with pytest.raises(ResultsError, match=r"could not be written to .*: No space left"):
+            write_folder({"small": "x", "large": "x" * 100_000}, place / "out")
+        assert list(place.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_when_results_cannot_be_written_they_are_printed(tmp_path):
+    """Files may not grow past 2,000 bytes in this process: as good as a full disk."""
+    scenario = str(Path(__file__).parent.parent / "scenarios" / "silent_party.toml")
+    done = subprocess.run(
+        [sys.executable, "-m", "mpc_rr", "run", scenario, "--transport", "memory",
+         "--out", str(tmp_path / "out"), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "could not be written" in done.stderr
+    assert "result.json was printed instead" in done.stderr
+    assert json.loads(done.stdout)["n"] == 11
+    assert list(tmp_path.iterdir()) == []
