@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mpc_rr.agents.coordinator import Coordinator, Outcome
@@ -32,7 +32,7 @@ class StudyResult:
 
     study: Study
     outcome: Outcome
-    parties: dict[str, PairCounts | MpcRrError]
+    parties: dict[str, PairCounts | MpcRrError] = field(repr=False)
     seed: int | None
     transport: str
 

@@ -16,7 +16,7 @@ import enum
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
@@ -107,8 +107,8 @@ class Outcome:
     attempts: int
     run: bytes
     identity: PublicIdentity
-    transcript: tuple[bytes, ...]
-    traffic: dict[tuple[str, str], Traffic]
+    transcript: tuple[bytes, ...] = field(repr=False)
+    traffic: dict[tuple[str, str], Traffic] = field(repr=False)
     round_seconds: dict[tuple[str, str], float]
     rejected: Counter[str]
 
@@ -266,6 +266,7 @@ class Coordinator:
     def _answer(self, address: str, name: str, message: Message) -> None:
         """Write to somebody who is not in the roster, or not yet."""
         raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
+        self.mailbox.count(message.step, name, sent=len(raw))
         self.mailbox.spawn(self._transport.answer, address, raw)
 
     async def _tell(self, session: str, target: str, message: Message) -> None:

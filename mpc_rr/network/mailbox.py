@@ -138,7 +138,7 @@ class Mailbox:
     async def post(self, session: str, step: str, target: str, raw: bytes) -> None:
         """Send raw bytes, keep them for whoever asks again, and count them."""
         self._sent[session, step, target] = raw
-        self._count(step, target, sent=len(raw))
+        self.count(step, target, sent=len(raw))
         await self.transport.send(target, raw)
 
     def transcribe(self, raw: bytes) -> None:
@@ -231,7 +231,7 @@ class Mailbox:
 
     async def _ask_again(self, wait: _Wait, sender: str) -> None:
         raw = self.write(wait.session, Again.step, sender, Again(wait.session, wait.step))
-        self._count(Again.step, sender, sent=len(raw))
+        self.count(Again.step, sender, sent=len(raw))
         await self.transport.send(sender, raw)
 
     # ── receiving ──────────────────────────────────────────────────────────────────────────────
@@ -255,7 +255,7 @@ class Mailbox:
         header = opened.envelope.header
         if header.step in self.open_handlers:
             self.open_handlers[header.step](opened)
-            self._count(header.step, header.sender, received=len(raw))
+            self.count(header.step, header.sender, received=len(raw))
             return
         key = (header.session, header.step, header.sender)
         fingerprint = hashlib.sha256(raw).digest()
@@ -263,7 +263,7 @@ class Mailbox:
         if earlier == fingerprint:
             raise Rejected("duplicate")
         self._authenticate(opened)
-        self._count(header.step, header.sender, received=len(raw))
+        self.count(header.step, header.sender, received=len(raw))
         if header.step in self.handlers:
             self.handlers[header.step](opened)
             return
@@ -322,10 +322,11 @@ class Mailbox:
         if raw is None or now - last < self.ask_again_s / 2:
             return
         self._resent_at[session, step, asker] = now
-        self._count(step, asker, sent=len(raw))
+        self.count(step, asker, sent=len(raw))
         self.spawn(self.transport.send, asker, raw)
 
-    def _count(self, step: str, peer: str, *, sent: int = 0, received: int = 0) -> None:
+    def count(self, step: str, peer: str, *, sent: int = 0, received: int = 0) -> None:
+        """Add one message to the traffic with a peer in a step."""
         traffic = self.traffic.setdefault((step, peer), Traffic())
         up, down = (sent, received) if self.me != COORDINATOR else (received, sent)
         self.messages += 1

@@ -1,11 +1,14 @@
 """Vectors of residues on the wire: little-endian, in the smallest type that holds the modulus."""
 
+import functools
+
 import numpy as np
 import numpy.typing as npt
 
 Residues = npt.NDArray[np.uint64]
 
 
+@functools.cache
 def _dtype(modulus: int) -> np.dtype[np.unsignedinteger]:
     dtype: np.dtype[np.unsignedinteger] = np.min_scalar_type(modulus - 1).newbyteorder("<")
     return dtype

@@ -30,6 +30,9 @@ class PairCounts(msgspec.Struct, frozen=True):
     schema: Schema
     tables: list[Counts]
 
+    def __repr__(self) -> str:
+        return f"PairCounts(n={self.n}, {len(self.tables)} tables)"
+
     @property
     def digest(self) -> bytes:
         """What parties compare to be sure that all have the same result."""
