@@ -1,0 +1,224 @@
+"""RR-Independent, RR-Joint and RR-Clusters (000 §3, §4), as one design: clusters of attributes.
+
+A design splits the attributes into clusters and randomizes each cluster as one value.
+RR-Independent has one attribute in each cluster, RR-Joint has all attributes in one.
+Keep-or-uniform on a cluster stays keep-or-uniform on any of its attributes, with the same
+probability to keep; so tables of a few attributes are estimated in closed form, and the joint of a
+huge cluster is never needed.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.clusters import check_clusters
+from mpc_rr.estimation.distribution import (
+    Estimate,
+    clip_and_rescale,
+    maximum_likelihood,
+    project_to_simplex,
+    subset_share,
+    unbiased,
+)
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform, MatrixError, RRMatrix, Uniform
+
+ENUMERABLE = 100_000_000
+Repair = Literal["none", "clip", "project", "likelihood"]
+"""How an estimate is made a proper distribution; ``none`` leaves it as it is, perhaps negative."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """Clusters of attributes, and the randomization of each."""
+
+    sizes: tuple[int, ...]
+    clusters: tuple[tuple[int, ...], ...]
+    matrices: tuple[RRMatrix, ...]
+
+    def __post_init__(self) -> None:
+        check_clusters(self.clusters, len(self.sizes))
+        for cluster, matrix in zip(self.clusters, self.matrices, strict=True):
+            if matrix.size != math.prod(self.sizes[a] for a in cluster):
+                raise MatrixError(f"the matrix of cluster {cluster} has {matrix.size} categories")
+
+    @property
+    def epsilon(self) -> float:
+        """What one record spends: every cluster is answered, so the clusters' ε add up."""
+        return sum(matrix.epsilon for matrix in self.matrices)
+
+    def randomize(self, records: Codes, uniform: Uniform) -> Codes:
+        """Randomized records, one row per party."""
+        checked = check_records(records, self.sizes)
+        reported = np.empty_like(checked)
+        for cluster, matrix in zip(self.clusters, self.matrices, strict=True):
+            shape = tuple(self.sizes[a] for a in cluster)
+            joint = np.ravel_multi_index(tuple(checked[:, a] for a in cluster), shape)
+            drawn = matrix.randomize(joint, uniform)
+            reported[:, list(cluster)] = np.stack(np.unravel_index(drawn, shape), axis=1)
+        return reported
+
+
+def check_records(records: npt.ArrayLike, sizes: Sequence[int]) -> Codes:
+    """Records as category numbers: n rows, one column per attribute; `InputError` otherwise."""
+    table = np.asarray(records)
+    if table.ndim != 2 or table.shape[1] != len(sizes):
+        raise InputError(f"records must have {len(sizes)} columns, one for each attribute")
+    if len(table) == 0:
+        raise InputError("there are no records")
+    if not np.issubdtype(table.dtype, np.integer):
+        raise InputError("records must be category numbers (integers); encode them first")
+    outside = (table < 0) | (table >= np.asarray(sizes))
+    if outside.any():
+        row, column = (int(index[0]) for index in np.nonzero(outside))
+        raise InputError(
+            f"record {row}, attribute {column}: {table[row, column]} is not among its "
+            f"{sizes[column]} categories"
+        )
+    return table.astype(np.int64)
+
+
+def rr_independent(sizes: Sequence[int], keep: float) -> Design:
+    """Each attribute by itself, kept with the same probability (000 Protocol 1, §6.3.1)."""
+    matrices = tuple(KeepOrUniform(size, keep) for size in sizes)
+    return Design(tuple(sizes), tuple((a,) for a in range(len(sizes))), matrices)
+
+
+def rr_clusters(
+    sizes: Sequence[int], clusters: Sequence[Sequence[int]], epsilons: Sequence[float]
+) -> Design:
+    """Each cluster as one value, with the sum of its attributes' ε (000 §6.3.2)."""
+    found = tuple(check_clusters(clusters, len(sizes)))
+    matrices = tuple(
+        KeepOrUniform.from_epsilon(
+            math.prod(sizes[a] for a in cluster), sum(epsilons[a] for a in cluster)
+        )
+        for cluster in found
+    )
+    return Design(tuple(sizes), found, matrices)
+
+
+def rr_joint(sizes: Sequence[int], epsilon: float) -> Design:
+    """The whole record as one value (000 Protocol 2)."""
+    return rr_clusters(sizes, [range(len(sizes))], [epsilon / len(sizes)] * len(sizes))
+
+
+class Fitted:
+    """What can be estimated from the randomized records of a design."""
+
+    def __init__(self, design: Design, reported: npt.ArrayLike) -> None:
+        self.design = design
+        self.reported = check_records(reported, design.sizes)
+        self.n = len(self.reported)
+
+    def counts(self, attributes: Sequence[int]) -> Array:
+        """How often each combination of these attributes was reported."""
+        shape = tuple(self.design.sizes[a] for a in attributes)
+        if math.prod(shape) > ENUMERABLE:
+            raise InputError(
+                f"{math.prod(shape):,} combinations are too many to enumerate; ask for fewer "
+                "attributes at once"
+            )
+        flat = np.ravel_multi_index(tuple(self.reported[:, a] for a in attributes), shape)
+        return np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+
+    def randomization(self, attributes: Sequence[int]) -> Kronecker:
+        """How these attributes together were randomized.
+
+        Attributes of one cluster must stand next to each other, and are one factor.
+        """
+        factors: list[RRMatrix] = []
+        for cluster, part in self._parts(attributes):
+            matrix = self.design.matrices[self.design.clusters.index(cluster)]
+            size = math.prod(self.design.sizes[a] for a in part)
+            if len(part) == len(cluster):
+                factors.append(matrix)
+            elif isinstance(matrix, KeepOrUniform):
+                factors.append(KeepOrUniform(size, matrix.keep))
+            else:
+                raise MatrixError(
+                    f"some attributes of cluster {cluster} alone have no simple matrix; estimate "
+                    "the whole cluster and sum"
+                )
+        return Kronecker(factors)
+
+    def _parts(self, attributes: Sequence[int]) -> list[tuple[tuple[int, ...], list[int]]]:
+        """The attributes grouped by cluster, in the order of their first one."""
+        if len(set(attributes)) != len(attributes):
+            raise InputError("an attribute is asked for twice")
+        parts: dict[tuple[int, ...], list[int]] = {}
+        for a in attributes:
+            if not 0 <= a < len(self.design.sizes):
+                raise InputError(f"there is no attribute number {a}")
+            cluster = next(c for c in self.design.clusters if a in c)
+            parts.setdefault(cluster, []).append(a)
+        return [(cluster, sorted(part)) for cluster, part in parts.items()]
+
+    def unbiased(self, attributes: Sequence[int]) -> Estimate:
+        """Eq. (2) on the joint table of these attributes, with standard errors."""
+        order = [a for _, part in self._parts(attributes) for a in part]
+        randomization = self.randomization(attributes)
+        estimate = unbiased(self.counts(order).reshape(randomization.sizes), randomization)
+        shape = tuple(self.design.sizes[a] for a in order)
+        back = [order.index(a) for a in attributes]
+        return Estimate(
+            estimate.shares.reshape(shape).transpose(back),
+            estimate.standard_errors.reshape(shape).transpose(back),
+            self.n,
+        )
+
+    def subset(self, attributes: Sequence[int], subset: npt.ArrayLike) -> tuple[float, float]:
+        """The unbiased share of a set of combinations, and its standard error."""
+        order = [a for _, part in self._parts(attributes) for a in part]
+        wanted = np.asarray(subset, dtype=np.float64).transpose(
+            [list(attributes).index(a) for a in order]
+        )
+        randomization = self.randomization(attributes)
+        shape = randomization.sizes
+        return subset_share(self.counts(order).reshape(shape), randomization, wanted.reshape(shape))
+
+    def cluster_joint(self, cluster: tuple[int, ...], repair: Repair = "project") -> Array:
+        """The distribution of a whole cluster, shaped by its attributes."""
+        matrix = self.design.matrices[self.design.clusters.index(cluster)]
+        counts = self.counts(cluster)
+        shares = _repaired(counts.ravel(), matrix, repair)
+        return shares.reshape(counts.shape)
+
+    def table(self, attributes: Sequence[int], repair: Repair = "project") -> Array:
+        """The joint of some attributes as the paper estimates it.
+
+        Within a cluster from the cluster's joint; between clusters by multiplying, as if they were
+        independent (000 Protocol 1, step 10, and §4).
+        """
+        product = np.ones(())
+        order: list[int] = []
+        for cluster, part in self._parts(attributes):
+            joint = self._part_of_cluster(cluster, part, repair)
+            product = np.multiply.outer(product, joint)
+            order += part
+        return product.transpose([order.index(a) for a in attributes])
+
+    def _part_of_cluster(self, cluster: tuple[int, ...], part: list[int], repair: Repair) -> Array:
+        size = math.prod(self.design.sizes[a] for a in cluster)
+        matrix = self.design.matrices[self.design.clusters.index(cluster)]
+        if size > ENUMERABLE and isinstance(matrix, KeepOrUniform):
+            counts = self.counts(part)
+            margin = KeepOrUniform(counts.size, matrix.keep)
+            return _repaired(counts.ravel(), margin, repair).reshape(counts.shape)
+        joint = self.cluster_joint(cluster, repair)
+        others = tuple(k for k, a in enumerate(cluster) if a not in part)
+        return np.asarray(joint.sum(axis=others))
+
+
+def _repaired(counts: Array, matrix: RRMatrix, repair: Repair) -> Array:
+    if repair == "likelihood":
+        return maximum_likelihood(counts, matrix).shares
+    shares = unbiased(counts, matrix).shares
+    if repair == "clip":
+        return clip_and_rescale(shares)
+    return project_to_simplex(shares) if repair == "project" else shares

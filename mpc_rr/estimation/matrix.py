@@ -1,0 +1,451 @@
+"""Randomization matrices as operators: what a respondent's answer becomes, and how to undo it.
+
+A matrix P says with which probability a true value u is reported as v: P[u, v]. With π the
+distribution of true values and λ that of reported ones, λ = Pᵀπ (`apply`) and the unbiased estimate
+is π = (Pᵀ)⁻¹λ (`solve`; paper 000, Eq. (2)). Both work along any axis of an array, so the matrix of
+a whole record, a Kronecker product (paper 001), is applied axis by axis and never written down.
+Anything that would need the dense matrix says so and refuses beyond `DENSE_LIMIT` entries.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import InputError
+
+Array = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.integer]
+Uniform = Callable[[tuple[int, ...]], Array]
+"""Draws independent uniform numbers in [0, 1): ``np.random.Generator.random`` or a CSPRNG's."""
+
+DENSE_LIMIT = 10_000_000
+WORST_CONDITION = 1e8
+
+
+class MatrixError(InputError):
+    """A randomization matrix that makes no sense, or cannot be used as asked."""
+
+
+class RRMatrix(ABC):
+    """The randomization of one value with ``size`` categories."""
+
+    size: int
+
+    @abstractmethod
+    def apply(self, truth: Array, axis: int = -1) -> Array:
+        """Distribution of reported values from that of true values, along an axis: Pᵀπ."""
+
+    @abstractmethod
+    def solve(self, reported: Array, axis: int = -1) -> Array:
+        """The inverse of `apply`, along an axis: (Pᵀ)⁻¹λ."""
+
+    def apply_transposed(self, values: Array, axis: int = -1) -> Array:
+        """P·x along an axis. The same as `apply` for a symmetric matrix, as most are."""
+        return self.apply(values, axis)
+
+    def solve_transposed(self, values: Array, axis: int = -1) -> Array:
+        """P⁻¹·x along an axis. The same as `solve` for a symmetric matrix."""
+        return self.solve(values, axis)
+
+    @abstractmethod
+    def solve_squared(self, reported: Array, axis: int = -1) -> Array:
+        """Σ_v A[u, v]²·λ_v with A = (Pᵀ)⁻¹: the second moment of one respondent's contribution."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """The matrix itself; `MatrixError` if it would be too large."""
+
+    @abstractmethod
+    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+        """One reported value for each true value, drawn from the matrix exactly."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """Local differential privacy: the largest log ratio within a column (000, Eq. (4))."""
+
+    @property
+    @abstractmethod
+    def entropy_rate(self) -> float:
+        """The mean entropy of the rows, in bits (001, Section 2.2)."""
+
+    @property
+    @abstractmethod
+    def condition(self) -> float:
+        """The condition number: how much sampling noise the inversion can blow up."""
+
+    @property
+    def beta(self) -> float:
+        """Entropy rate as a share of the largest possible one (001, Definition 1)."""
+        return self.entropy_rate / math.log2(self.size)
+
+    def _check_dense(self) -> None:
+        if self.size * self.size > DENSE_LIMIT:
+            raise MatrixError(
+                f"a dense {self.size} x {self.size} matrix would have {self.size**2:,} entries; "
+                "use apply and solve, which do not need it"
+            )
+
+
+def check_share(name: str, value: float, *, positive: bool = False) -> float:
+    """A number between 0 and 1; `MatrixError` otherwise."""
+    low_enough = value > 0 if positive else value >= 0
+    if not (low_enough and value <= 1):
+        bounds = "above 0 and at most 1" if positive else "between 0 and 1"
+        raise MatrixError(f"{name} must be {bounds}, not {value}")
+    return float(value)
+
+
+class KeepOrUniform(RRMatrix):
+    """Keep the true value with probability ``keep``, else report a uniform one.
+
+    Paper 000 Corollary 1, paper 001 Eq. (6).
+
+    P = keep·I + (1 − keep)/r·J: the diagonal is keep + (1 − keep)/r.
+    """
+
+    def __init__(self, size: int, keep: float) -> None:
+        if size < 1:
+            raise MatrixError(f"a value needs at least one category, not {size}")
+        self.size = size
+        self.keep = check_share("the probability to keep the true value", keep)
+
+    @classmethod
+    def from_epsilon(cls, size: int, epsilon: float) -> "KeepOrUniform":
+        """The matrix that randomizes least among all with this ε (000 §6.3)."""
+        if not epsilon >= 0:
+            raise MatrixError(f"epsilon must not be negative, not {epsilon}")
+        keep = -math.expm1(-epsilon) / (1 + (size - 1) * math.exp(-epsilon))
+        return cls(size, keep)
+
+    def __repr__(self) -> str:
+        return f"KeepOrUniform(size={self.size}, keep={self.keep:.4g})"
+
+    @property
+    def spread(self) -> float:
+        """The probability of each other value: (1 − keep)/r."""
+        return (1 - self.keep) / self.size
+
+    def apply(self, truth: Array, axis: int = -1) -> Array:
+        """keep·π + spread·Σπ."""
+        return np.asarray(self.keep * truth + self.spread * truth.sum(axis=axis, keepdims=True))
+
+    def solve(self, reported: Array, axis: int = -1) -> Array:
+        """(λ − spread·Σλ)/keep."""
+        self.check_invertible()
+        total = reported.sum(axis=axis, keepdims=True)
+        return np.asarray((reported - self.spread * total) / self.keep)
+
+    def solve_squared(self, reported: Array, axis: int = -1) -> Array:
+        """The squared inverse has the same form: one number on the diagonal, one elsewhere."""
+        self.check_invertible()
+        diagonal, other = ((1 - self.spread) / self.keep) ** 2, (self.spread / self.keep) ** 2
+        total = reported.sum(axis=axis, keepdims=True)
+        return np.asarray((diagonal - other) * reported + other * total)
+
+    def check_invertible(self) -> None:
+        """`MatrixError` if nothing of the true value is left."""
+        if self.size > 1 and self.condition > WORST_CONDITION:
+            raise MatrixError(
+                f"keeping the true value with probability {self.keep:.3g} leaves nothing to "
+                "estimate from; randomize less"
+            )
+
+    def dense(self) -> Array:
+        """keep·I + spread·J."""
+        self._check_dense()
+        return np.asarray(self.keep * np.eye(self.size) + self.spread)
+
+    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+        """One uniform number decides both whether the value is kept and what replaces it."""
+        drawn = np.atleast_1d(uniform(values.shape))
+        if self.keep >= 1:
+            return np.array(values)
+        drawn -= self.keep
+        kept = drawn < 0
+        drawn *= self.size / (1 - self.keep)
+        replaced = drawn.astype(values.dtype)
+        np.minimum(replaced, self.size - 1, out=replaced)  # rounding at the upper end
+        np.copyto(replaced, values, where=kept)
+        return replaced.reshape(values.shape)
+
+    @property
+    def epsilon(self) -> float:
+        """ln(1 + keep·r/(1 − keep))."""
+        if self.size == 1:
+            return 0.0
+        return math.inf if self.keep >= 1 else math.log1p(self.keep * self.size / (1 - self.keep))
+
+    @property
+    def entropy_rate(self) -> float:
+        """All rows have the same entropy."""
+        diagonal, other = self.keep + self.spread, self.spread
+        return _entropy_term(diagonal) + (self.size - 1) * _entropy_term(other)
+
+    @property
+    def condition(self) -> float:
+        """The eigenvalues are 1 and keep."""
+        if self.size == 1:
+            return 1.0
+        return math.inf if self.keep == 0 else 1 / self.keep
+
+
+def _entropy_term(probability: float) -> float:
+    return -probability * math.log2(probability) if probability > 0 else 0.0
+
+
+class Dense(RRMatrix):
+    """Any matrix the user gives, checked."""
+
+    def __init__(self, probabilities: npt.ArrayLike) -> None:
+        matrix = np.asarray(probabilities, dtype=np.float64)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
+            raise MatrixError(f"a randomization matrix must be square, not {matrix.shape}")
+        if not np.isfinite(matrix).all() or (matrix < 0).any():
+            raise MatrixError("a randomization matrix holds probabilities: none may be negative")
+        sums = matrix.sum(axis=1)
+        if not np.allclose(sums, 1, atol=1e-9):
+            row = int(np.argmax(abs(sums - 1)))
+            raise MatrixError(f"row {row} of the randomization matrix sums to {sums[row]:.6g}")
+        self._matrix = matrix / sums[:, np.newaxis]
+        self.size = matrix.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Dense({self.size} x {self.size})"
+
+    @cached_property
+    def condition(self) -> float:
+        """The ratio of the largest to the smallest singular value."""
+        values = np.linalg.svd(self._matrix, compute_uv=False)
+        return math.inf if values[-1] == 0 else float(values[0] / values[-1])
+
+    def apply(self, truth: Array, axis: int = -1) -> Array:
+        """Pᵀπ."""
+        return np.moveaxis(np.moveaxis(truth, axis, -1) @ self._matrix, -1, axis)
+
+    def apply_transposed(self, values: Array, axis: int = -1) -> Array:
+        """P·x."""
+        return np.moveaxis(np.moveaxis(values, axis, -1) @ self._matrix.T, -1, axis)
+
+    @cached_property
+    def _inverse(self) -> Array:
+        if self.condition > WORST_CONDITION:
+            raise MatrixError(
+                f"the randomization matrix cannot be undone (condition number "
+                f"{self.condition:.2g}): different truths give the same reports"
+            )
+        return np.linalg.inv(self._matrix)
+
+    def solve(self, reported: Array, axis: int = -1) -> Array:
+        """(Pᵀ)⁻¹λ."""
+        return np.moveaxis(np.moveaxis(reported, axis, -1) @ self._inverse, -1, axis)
+
+    def solve_transposed(self, values: Array, axis: int = -1) -> Array:
+        """P⁻¹·x."""
+        return np.moveaxis(np.moveaxis(values, axis, -1) @ self._inverse.T, -1, axis)
+
+    def solve_squared(self, reported: Array, axis: int = -1) -> Array:
+        """With the squares of the inverse's entries."""
+        return np.moveaxis(np.moveaxis(reported, axis, -1) @ self._inverse**2, -1, axis)
+
+    def dense(self) -> Array:
+        """A copy of the matrix."""
+        return np.array(self._matrix)
+
+    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+        """Inverse transform on the rows' cumulative probabilities."""
+        cumulative = np.cumsum(self._matrix, axis=1)
+        cumulative[:, -1] = 1.0
+        drawn = uniform(values.shape)
+        reported = np.empty_like(values)
+        for value in range(self.size):
+            where = values == value
+            reported[where] = np.searchsorted(cumulative[value], drawn[where], side="right")
+        return reported
+
+    @property
+    def epsilon(self) -> float:
+        """Over the columns, the largest ratio of two entries; infinite if only one is zero."""
+        largest, smallest = self._matrix.max(axis=0), self._matrix.min(axis=0)
+        used = largest > 0
+        if (smallest[used] == 0).any():
+            return math.inf
+        return float(np.log(largest[used] / smallest[used]).max())
+
+    @property
+    def entropy_rate(self) -> float:
+        """Mean over the rows."""
+        return float(sum(map(_entropy_term, self._matrix.ravel().tolist())) / self.size)
+
+
+class DistanceWeighted(RRMatrix):
+    """A record stays with probability ``stay``; else it moves, rather to near records (003 §6.2).
+
+    The probability of another record is inversely proportional to the number of attributes that
+    change. It depends only on *which* attributes change, so apply and solve work on the 2^m classes
+    of changed attributes: all of them share their eigenvectors with the operators that average over
+    a set of attributes, and neither the matrix nor its inverse is ever written down.
+    """
+
+    def __init__(self, sizes: Sequence[int], stay: float) -> None:
+        if not sizes or min(sizes) < 2:
+            raise MatrixError("every attribute needs at least two categories")
+        self.sizes = tuple(int(size) for size in sizes)
+        self.size = math.prod(self.sizes)
+        self.stay = check_share("the probability to stay", stay)
+        self._check_attributes()
+
+    def _check_attributes(self) -> None:
+        if len(self.sizes) > 20:
+            raise MatrixError(f"{len(self.sizes)} attributes in one cluster are too many")
+
+    def __repr__(self) -> str:
+        return f"DistanceWeighted(sizes={self.sizes}, stay={self.stay:.4g})"
+
+    @cached_property
+    def _count_by_changes(self) -> list[int]:
+        """How many records differ in exactly w attributes, w = 0 … m (003, Expression (10))."""
+        counts = [1]
+        for size in self.sizes:
+            longer = [*counts, 0]
+            for w in range(len(counts), 0, -1):
+                longer[w] += counts[w - 1] * (size - 1)
+            counts = longer
+        return counts
+
+    @property
+    def row_sum(self) -> float:
+        """Σ_k d_uk, the same for every row; the inner factor is 1/w (see docs/errata.md)."""
+        return sum(count / w for w, count in enumerate(self._count_by_changes) if w > 0)
+
+    def probability(self, changes: int) -> float:
+        """The probability of one particular record that differs in ``changes`` attributes."""
+        return self.stay if changes == 0 else (1 - self.stay) / changes / self.row_sum
+
+    @cached_property
+    def eigenvalues(self) -> Array:
+        """One for each set of attributes, as an array of shape (2,)·m."""
+        changes = np.indices((2,) * len(self.sizes)).sum(axis=0)
+        by_changes = np.array([self.probability(w) for w in range(len(self.sizes) + 1)])
+        return self._spectrum(by_changes[changes])
+
+    def _spectrum(self, entries: Array) -> Array:
+        """The eigenvalues of a matrix whose entries depend only on which attributes change.
+
+        ``entries`` has one index per attribute: 1 where it changes. On functions that sum to zero
+        over each attribute of a set T and do not depend on the others, changing an attribute of T
+        in all ways multiplies by −1, and changing another one by (size − 1).
+        """
+        for axis, size in enumerate(self.sizes):
+            factors = np.array([[1.0, size - 1.0], [1.0, -1.0]])
+            entries = np.moveaxis(np.tensordot(factors, entries, axes=(1, axis)), 0, axis)
+        return entries
+
+    def _transform(self, values: Array, factors: Array, axis: int) -> Array:
+        moved = np.moveaxis(values, axis, -1)
+        shape = moved.shape
+        blocks = moved.reshape(-1, *self.sizes)
+        result = self._scaled(blocks, factors, 0)
+        return np.moveaxis(result.reshape(shape), -1, axis)
+
+    def _scaled(self, blocks: Array, factors: Array, axis: int) -> Array:
+        """Split along each attribute into its mean and the rest; scale each part; add up again."""
+        if axis == len(self.sizes):
+            return np.asarray(blocks * float(factors))
+        mean = blocks.mean(axis=axis + 1, keepdims=True)
+        rest = blocks - mean
+        scaled_mean = self._scaled(mean, factors[0], axis + 1)
+        return np.asarray(scaled_mean + self._scaled(rest, factors[1], axis + 1))
+
+    def apply(self, truth: Array, axis: int = -1) -> Array:
+        """Scale each part by its eigenvalue."""
+        return self._transform(truth, self.eigenvalues, axis)
+
+    def solve(self, reported: Array, axis: int = -1) -> Array:
+        """Divide each part by its eigenvalue."""
+        if self.condition > WORST_CONDITION:
+            raise MatrixError(
+                f"staying with probability {self.stay:.3g} cannot be undone "
+                f"(condition number {self.condition:.2g}); choose another"
+            )
+        return self._transform(reported, 1 / self.eigenvalues, axis)
+
+    def solve_squared(self, reported: Array, axis: int = -1) -> Array:
+        """The squared inverse, too, depends only on which attributes change."""
+        unit = np.zeros(self.size)
+        unit[0] = 1
+        inverse = self.solve(unit).reshape(self.sizes)
+        entries = inverse[tuple(slice(0, 2) for _ in self.sizes)]
+        return self._transform(reported, self._spectrum(entries**2), axis)
+
+    def dense(self) -> Array:
+        """The matrix of a small cluster, written out."""
+        self._check_dense()
+        codes = np.stack(np.unravel_index(np.arange(self.size), self.sizes), axis=1)
+        changes = (codes[:, np.newaxis, :] != codes[np.newaxis, :, :]).sum(axis=2)
+        by_changes = np.array([self.probability(w) for w in range(len(self.sizes) + 1)])
+        return np.asarray(by_changes[changes])
+
+    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+        """Draw how many attributes change, then which, then to what.
+
+        The number of changes w has probability (count of records at w)·probability(w); given w, the
+        attributes are drawn one after the other in proportion to how many records each choice
+        leaves, which makes every record at that distance equally likely.
+        """
+        flat = values.reshape(-1)
+        records = np.stack(np.unravel_index(flat, self.sizes), axis=1)
+        m = len(self.sizes)
+        of_changes = [count * self.probability(w) for w, count in enumerate(self._count_by_changes)]
+        cumulative = np.cumsum(of_changes)
+        left = np.searchsorted(cumulative / cumulative[-1], uniform(flat.shape), side="right")
+        left = np.minimum(left, m)
+        tails = self._tail_counts
+        for j, size in enumerate(self.sizes):
+            with_change = (size - 1) * tails[j + 1, np.maximum(left - 1, 0)] * (left > 0)
+            chance = with_change / tails[j, left]
+            drawn = uniform(flat.shape)
+            changes = drawn < chance
+            step = (drawn / np.where(changes, chance, 1.0) * (size - 1)).astype(np.int64)
+            step = np.minimum(step, size - 2) + 1
+            records[:, j] = np.where(changes, (records[:, j] + step) % size, records[:, j])
+            left = left - changes
+        reported = np.ravel_multi_index(tuple(records.T), self.sizes)
+        return np.asarray(reported, dtype=values.dtype).reshape(values.shape)
+
+    @cached_property
+    def _tail_counts(self) -> Array:
+        """[j, w]: in how many ways the attributes from j on can change in exactly w places."""
+        m = len(self.sizes)
+        tails = np.zeros((m + 1, m + 2))
+        tails[m, 0] = 1
+        for j in range(m - 1, -1, -1):
+            tails[j] = tails[j + 1]
+            tails[j, 1:] += (self.sizes[j] - 1) * tails[j + 1, :-1]
+        return tails
+
+    @property
+    def epsilon(self) -> float:
+        """From the most to the least probable entry of a column."""
+        entries = [self.probability(w) for w in range(len(self.sizes) + 1)]
+        if min(entries) == 0:
+            return math.inf
+        return math.log(max(entries) / min(entries))
+
+    @property
+    def entropy_rate(self) -> float:
+        """All rows have the same entropy."""
+        return sum(
+            count * _entropy_term(self.probability(w))
+            for w, count in enumerate(self._count_by_changes)
+        )
+
+    @property
+    def condition(self) -> float:
+        """The matrix is symmetric: the ratio of its extreme eigenvalues in absolute value."""
+        absolute = abs(self.eigenvalues)
+        return math.inf if absolute.min() == 0 else float(absolute.max() / absolute.min())

@@ -1,0 +1,180 @@
+"""RR-Adjustment (000 Algorithm 2): weights for the randomized records that give known margins.
+
+The paper adjusts a weight for each record. Records with the same values always get the same weight,
+so here a weight is kept for each distinct record, and a sweep costs as much as there are distinct
+ones. The method is known as raking or iterative proportional fitting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.matrix import Array, Codes
+
+PLAIN_SWEEPS = 30
+NEWTON_CELLS = 3000
+"""Up to so many margin values together, slow convergence is helped by Newton's method."""
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """Distinct records with their weights, and how the adjustment ended."""
+
+    records: Codes
+    weights: Array
+    iterations: int
+    converged: bool
+    worst_margin: float
+    """By how much a margin is missed at most, in probability."""
+    unreachable: float
+    """Probability that the wished margins give to values no record has: it cannot be placed."""
+
+    def table(self, attributes: Sequence[int], sizes: Sequence[int]) -> Array:
+        """The adjusted joint distribution of some attributes."""
+        chosen = tuple(self.records[:, a] for a in attributes)
+        shape = tuple(sizes[a] for a in attributes)
+        flat = np.ravel_multi_index(chosen, shape)
+        counted = np.bincount(flat, weights=self.weights, minlength=int(np.prod(shape)))
+        return np.asarray(counted.reshape(shape), dtype=np.float64)
+
+
+def distinct_records(records: Codes, sizes: Sequence[int]) -> tuple[Codes, Array]:
+    """The different records, and the share of each."""
+    if len(records) == 0:
+        raise InputError("there are no records to adjust")
+    total = 1.0
+    for size in sizes:
+        total *= size
+    if total < 2**62:
+        flat = np.ravel_multi_index(tuple(records.T), tuple(sizes))
+        unique, counts = np.unique(flat, return_counts=True)
+        different = np.stack(np.unravel_index(unique, tuple(sizes)), axis=1)
+    else:
+        different, counts = np.unique(records, axis=0, return_counts=True)
+    return different, counts / len(records)
+
+
+def adjust(
+    records: Codes,
+    margins: Sequence[tuple[tuple[int, ...], npt.ArrayLike]],
+    sizes: Sequence[int],
+    *,
+    tolerance: float = 1e-9,
+    most_iterations: int = 1000,
+) -> Adjustment:
+    """Weigh the records so that the given margins come out (000 Algorithm 2).
+
+    A margin is a group of attributes (one, or a whole cluster) and its wished distribution. Values
+    that no record has cannot be given any weight: their probability is reported as unreachable and
+    spread over the others. Margins that contradict each other never converge; that is reported.
+    """
+    different, start = distinct_records(records, sizes)
+    groups, wished, unreachable = [], [], 0.0
+    for attributes, distribution in margins:
+        target = _checked_margin(attributes, distribution, sizes)
+        shape = tuple(sizes[a] for a in attributes)
+        cell = np.ravel_multi_index(tuple(different[:, a] for a in attributes), shape)
+        possible = np.bincount(cell, minlength=target.size) > 0
+        missing = float(target[~possible].sum())
+        unreachable = max(unreachable, missing)
+        if missing > 1 - 1e-12:
+            raise InputError(
+                f"the wished margin of attributes {attributes} lies wholly on values that no "
+                "record has; the records cannot be adjusted to it"
+            )
+        groups.append(cell)
+        wished.append(np.where(possible, target, 0) / (1 - missing))
+    weights, iterations, worst = _rake(start, groups, wished, tolerance, most_iterations)
+    return Adjustment(different, weights, iterations, worst <= tolerance, worst, unreachable)
+
+
+def _checked_margin(
+    attributes: tuple[int, ...], distribution: npt.ArrayLike, sizes: Sequence[int]
+) -> Array:
+    target = np.asarray(distribution, dtype=np.float64).ravel()
+    if target.size != int(np.prod([sizes[a] for a in attributes])):
+        raise InputError(f"the margin of attributes {attributes} has {target.size} values")
+    if not np.isfinite(target).all() or (target < 0).any() or not target.sum() > 0:
+        raise InputError(
+            f"the margin of attributes {attributes} is not a distribution; make it one first "
+            "(project_to_simplex)"
+        )
+    return np.asarray(target / target.sum())
+
+
+def _rake(
+    weights: Array,
+    groups: Sequence[Codes],
+    wished: Sequence[Array],
+    tolerance: float,
+    most_iterations: int,
+) -> tuple[Array, int, float]:
+    worst = np.inf
+    weights = weights.copy()
+    for iteration in range(1, most_iterations + 1):
+        worst = 0.0
+        for cell, target in zip(groups, wished, strict=True):
+            found = np.bincount(cell, weights=weights, minlength=target.size)
+            worst = max(worst, float(abs(found - target).max()))
+            factor = np.divide(target, found, out=np.zeros_like(target), where=found > 0)
+            weights *= factor[cell]
+        if worst <= tolerance:
+            return weights, iteration, worst
+        if iteration == PLAIN_SWEEPS and sum(target.size for target in wished) <= NEWTON_CELLS:
+            return _newton(weights, groups, wished, tolerance, iteration, most_iterations)
+    return weights, most_iterations, worst
+
+
+def _newton(
+    weights: Array,
+    groups: Sequence[Codes],
+    wished: Sequence[Array],
+    tolerance: float,
+    iteration: int,
+    most_iterations: int,
+) -> tuple[Array, int, float]:
+    """Go on with Newton's method on the dual problem.
+
+    The weights have the form start·exp(sum of one number per margin value); the numbers minimize a
+    convex function whose gradient is (found − wished) margins. Where the limit gives a record no
+    weight, plain sweeps approach it like 1/k; a Newton step divides what is left by e.
+    """
+    offsets = np.cumsum([0, *(target.size for target in wished)])
+    columns = np.concatenate([cell + offset for cell, offset in zip(groups, offsets, strict=False)])
+    rows = np.tile(np.arange(len(weights)), len(groups))
+    shape = (len(weights), int(offsets[-1]))
+    membership = csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
+    target = np.concatenate(wished)
+    worst = np.inf
+    while iteration < most_iterations:
+        gradient = membership.T @ weights - target
+        worst = float(abs(gradient).max())
+        if worst <= tolerance:
+            break
+        iteration += 1
+        weighted = csr_array(membership * weights[:, np.newaxis])
+        hessian = csr_array(membership.T @ weighted).toarray()
+        hessian[np.diag_indices_from(hessian)] += 1e-14
+        direction = -np.linalg.lstsq(hessian, gradient, rcond=1e-13)[0]
+        shorter = _descent(weights, membership @ direction, float(target @ direction))
+        if shorter is None:
+            break
+        weights = shorter
+    return weights, iteration, worst
+
+
+def _descent(weights: Array, exponents: Array, gain: float) -> Array | None:
+    """The step, halved until the dual decreases; None if it never does."""
+    length, value = 1.0, float(weights.sum())
+    slope = float(weights @ exponents) - gain
+    while length > 1e-6:
+        if (length * exponents).max() < 50:
+            stepped = weights * np.exp(length * exponents)
+            if stepped.sum() - length * gain <= value + 1e-4 * length * slope + 1e-15:
+                return np.asarray(stepped)
+        length /= 2
+    return None

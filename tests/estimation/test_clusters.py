@@ -1,0 +1,134 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.clusters import (
+    check_clusters,
+    coarsen,
+    dependence_graph,
+    merge_clusters,
+    power_iteration_clusters,
+    representatives,
+)
+
+
+def symmetric(entries, m):
+    matrix = np.zeros((m, m))
+    for (i, j), value in zip(itertools.combinations(range(m), 2), entries, strict=True):
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+def algorithm_1_by_the_letter(dependences, sizes, t_v, t_d):
+    """The paper's loop, with its list and its pointer, written again without a look at ours."""
+    clusters = [frozenset([k]) for k in range(len(sizes))]
+
+    def dependence_list():
+        pairs = itertools.combinations(sorted(clusters, key=sorted), 2)
+        found = [(max(dependences[a, b] for a in c for b in d), c, d) for c, d in pairs]
+        return sorted(found, key=lambda x: -x[0])
+
+    ranked, place = dependence_list(), 0
+    while place < len(ranked) and ranked[place][0] >= t_d:
+        _, first, second = ranked[place]
+        if math.prod(sizes[a] for a in first | second) <= t_v:
+            clusters.remove(first)
+            clusters.remove(second)
+            clusters.append(first | second)
+            ranked, place = dependence_list(), 0
+        else:
+            place += 1
+    return sorted(tuple(sorted(c)) for c in clusters)
+
+
+@given(
+    st.integers(2, 6).flatmap(
+        lambda m: st.tuples(
+            st.lists(st.floats(0, 1), min_size=m * (m - 1) // 2, max_size=m * (m - 1) // 2),
+            st.lists(st.integers(2, 6), min_size=m, max_size=m),
+        )
+    ),
+    st.integers(2, 200),
+    st.floats(0, 1),
+)
+def test_merging_is_algorithm_1(given_data, t_v, t_d):
+    entries, sizes = given_data
+    dependences = symmetric(entries, len(sizes))
+    found = merge_clusters(dependences, sizes, t_v, t_d)
+    assert found == algorithm_1_by_the_letter(dependences, sizes, t_v, t_d)
+    assert check_clusters(found, len(sizes)) == found
+    assert all(len(c) == 1 or math.prod(sizes[a] for a in c) <= t_v for c in found)
+
+
+def test_extremes_of_the_thresholds():
+    dependences = symmetric([0.9, 0.5, 0.4], 3)
+    assert merge_clusters(dependences, [2, 2, 2], 8, 0.0) == [(0, 1, 2)]
+    assert merge_clusters(dependences, [2, 2, 2], 8, 0.95) == [(0,), (1,), (2,)]
+    assert merge_clusters(dependences, [2, 2, 2], 4, 0.0) == [(0, 1), (2,)]
+
+
+def blocks(seed):
+    """Two groups of attributes: strongly dependent inside, weakly between."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.uniform(0.02, 0.15, (6, 6))
+    matrix[:2, :2] = rng.uniform(0.6, 0.9)
+    matrix[2:, 2:] = rng.uniform(0.4, 0.8, (4, 4))
+    return (matrix + matrix.T) / 2
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_power_iteration_finds_the_blocks(seed):
+    found = power_iteration_clusters(dependence_graph("abcdef", blocks(seed)), 2)
+    assert sorted(map(sorted, found)) == [["a", "b"], ["c", "d", "e", "f"]]
+
+
+def test_distances_in_the_place_of_similarities_split_dependent_attributes():
+    """What paper 003 prints: 1/V as if it were an affinity. The pairs a–b, c–d, e–f belong
+    together; V finds them, 1/V takes the strongest pair apart."""
+    entries = [0.9, 0.09, 0.29, 0.13, 0.16, 0.19, 0.06, 0.24, 0.18, 0.7, 0.08, 0.15, 0.17, 0.3, 0.5]
+    graph = dependence_graph("abcdef", symmetric(entries, 6))
+    pairs = [["a", "b"], ["c", "d"], ["e", "f"]]
+    assert sorted(map(sorted, power_iteration_clusters(graph, 3))) == pairs
+    assert ["a", "b"] not in power_iteration_clusters(graph, 3, as_printed=True)
+
+
+def test_every_number_of_clusters_is_reached():
+    graph = dependence_graph("abcdef", symmetric(np.linspace(0.1, 0.9, 15), 6))
+    for k in range(1, 7):
+        found = power_iteration_clusters(graph, k)
+        assert len(found) == k
+        assert sorted(name for c in found for name in c) == list("abcdef")
+
+
+def test_representatives_stand_for_near_duplicates():
+    dependences = symmetric([0.97, 0.2, 0.99, 0.1, 0.96, 0.3], 4)
+    assert representatives(dependences, 0.95) == {0: 0, 1: 0, 2: 2, 3: 0}
+
+
+def test_coarsening_joins_the_rarest():
+    assert coarsen([0.4, 0.05, 0.5, 0.05], 3, ordinal=False) == [(0,), (1, 3), (2,)]
+    assert coarsen([0.4, 0.05, 0.5, 0.05], 3, ordinal=True) == [(0, 1), (2,), (3,)]
+    assert coarsen([0.2, 0.3, 0.5], 1, ordinal=True) == [(0, 1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: merge_clusters(np.zeros((2, 2)), [2, 2, 2], 4, 0.1), "3 x 3"),
+        (lambda: merge_clusters(np.full((2, 2), np.nan), [2, 2], 4, 0.1), "symmetric"),
+        (lambda: check_clusters([[0], [0, 1]], 2), "exactly one cluster"),
+        (
+            lambda: power_iteration_clusters(dependence_graph("ab", np.ones((2, 2))), 3),
+            "cannot make 3",
+        ),
+        (lambda: coarsen([1, 2], 0, ordinal=True), "at least one"),
+    ],
+)
+def test_bad_input_is_told(call, says):
+    with pytest.raises(InputError, match=says):
+        call()

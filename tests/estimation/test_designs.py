@@ -1,0 +1,142 @@
+import math
+
+import numpy as np
+import pytest
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.designs import (
+    Design,
+    Fitted,
+    check_records,
+    rr_clusters,
+    rr_independent,
+    rr_joint,
+)
+from mpc_rr.estimation.matrix import DistanceWeighted, MatrixError
+
+SIZES = (2, 3, 2)
+
+
+def people(n=40_000, seed=0):
+    """Attributes 0 and 1 depend on each other; 2 is independent."""
+    rng = np.random.default_rng(seed)
+    first = rng.integers(0, 2, n)
+    second = np.where(rng.random(n) < 0.7, first, rng.integers(0, 3, n))
+    return np.stack([first, second, rng.integers(0, 2, n)], axis=1)
+
+
+def truth(records, attributes):
+    shape = tuple(SIZES[a] for a in attributes)
+    flat = np.ravel_multi_index(tuple(records[:, a] for a in attributes), shape)
+    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape) / len(records)
+
+
+DESIGNS = {
+    "independent": rr_independent(SIZES, 0.6),
+    "clusters": rr_clusters(SIZES, [(1, 0), (2,)], [2.0, 2.0, 2.0]),
+    "joint": rr_joint(SIZES, 5.0),
+    "distance": Design(SIZES, ((0, 1, 2),), (DistanceWeighted(SIZES, 0.8),)),
+}
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("attributes", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_the_joint_of_all_attributes_is_estimated_without_bias(name, attributes):
+    """Every cell within 5 standard errors (a false alarm in a hundred thousand seeds)."""
+    records, design = people(), DESIGNS[name]
+    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    estimate = fitted.unbiased(attributes)
+    error = abs(estimate.shares - truth(records, attributes))
+    assert (error < 5 * estimate.standard_errors).all()
+
+
+@pytest.mark.parametrize("name", ["independent", "clusters", "joint"])
+@pytest.mark.parametrize("attributes", [(0,), (1, 0), (0, 2), (2, 1)])
+def test_tables_of_some_attributes(name, attributes):
+    records, design = people(), DESIGNS[name]
+    fitted = Fitted(design, design.randomize(records, np.random.default_rng(2).random))
+    estimate = fitted.unbiased(attributes)
+    assert (abs(estimate.shares - truth(records, attributes)) < 5 * estimate.standard_errors).all()
+    subset = np.zeros(estimate.shares.shape)
+    subset.flat[:1] = 1
+    share, error = fitted.subset(attributes, subset)
+    assert share == pytest.approx(float((estimate.shares * subset).sum()))
+    assert abs(share - (truth(records, attributes) * subset).sum()) < 5 * error
+
+
+def test_between_clusters_the_paper_multiplies():
+    records, design = people(), DESIGNS["clusters"]
+    fitted = Fitted(design, design.randomize(records, np.random.default_rng(3).random))
+    table = fitted.table((2, 0))
+    np.testing.assert_allclose(table, np.outer(fitted.table((2,)), fitted.table((0,))))
+    np.testing.assert_allclose(fitted.table((0, 1)), truth(records, (0, 1)), atol=0.02)
+    assert fitted.table((1, 2, 0)).shape == (3, 2, 2)
+
+
+@pytest.mark.parametrize("repair", ["clip", "project", "likelihood"])
+def test_every_repair_gives_a_distribution(repair):
+    design = rr_clusters(SIZES, [(0, 1), (2,)], [0.4] * 3)
+    records = people(200)
+    fitted = Fitted(design, design.randomize(records, np.random.default_rng(4).random))
+    table = fitted.table((0, 1), repair)
+    assert table.min() >= 0
+    assert table.sum() == pytest.approx(1)
+
+
+def test_a_huge_joint_is_never_enumerated():
+    sizes = (1000, 1000, 1000, 2)
+    design = rr_joint(sizes, 25.0)
+    records = np.random.default_rng(0).integers(0, 2, (5000, 4))
+    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    estimate = fitted.unbiased((0, 3))
+    assert estimate.shares[:2].sum() == pytest.approx(1, abs=0.05)
+    with pytest.raises(InputError, match="2,000,000,000 combinations are too many"):
+        fitted.unbiased((0, 1, 2, 3))
+
+
+def test_budgets_add_up():
+    assert DESIGNS["clusters"].epsilon == pytest.approx(6.0)
+    assert DESIGNS["joint"].epsilon == pytest.approx(5.0)
+    expected = sum(math.log(1 + 0.6 * r / 0.4) for r in SIZES)
+    assert DESIGNS["independent"].epsilon == pytest.approx(expected)
+
+
+def test_joint_on_adult_keeps_as_the_errata_say():
+    sizes = (9, 16, 7, 15, 6, 5, 2, 2)
+    for keep, joint_keep in ((0.5, 0.819), (0.7, 0.9994)):
+        budget = rr_independent(sizes, keep).epsilon
+        assert rr_joint(sizes, budget).matrices[0].keep == pytest.approx(joint_keep, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("records", "says"),
+    [
+        ([[0, 1]], "3 columns"),
+        (np.empty((0, 3), int), "no records"),
+        ([[0.0, 1.0, 1.0]], "integers"),
+        ([[0, 3, 1]], "record 0, attribute 1: 3 is not among its 3 categories"),
+        ([[0, -1, 1]], "-1 is not among"),
+    ],
+)
+def test_bad_records_are_told(records, says):
+    with pytest.raises(InputError, match=says):
+        check_records(records, SIZES)
+
+
+def test_unknown_and_repeated_attributes_are_told():
+    fitted = Fitted(DESIGNS["independent"], people(10))
+    with pytest.raises(InputError, match="no attribute number 7"):
+        fitted.unbiased((0, 7))
+    with pytest.raises(InputError, match="twice"):
+        fitted.unbiased((0, 0))
+
+
+def test_part_of_a_distance_weighted_cluster_has_no_simple_matrix():
+    fitted = Fitted(DESIGNS["distance"], people(10))
+    with pytest.raises(MatrixError, match="estimate the whole cluster"):
+        fitted.unbiased((0, 1))
+
+
+def test_a_matrix_of_the_wrong_size_is_told():
+    with pytest.raises(MatrixError, match="has 12 categories"):
+        Design(SIZES, ((0,), (1, 2)), (DistanceWeighted(SIZES, 0.5),) * 2)
