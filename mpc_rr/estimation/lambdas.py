@@ -1,0 +1,79 @@
+"""λ-randomization (paper 001): choosing λ for a wished protection, and the centralized mode.
+
+λ is the probability to keep a value (`KeepOrUniform.keep`). More λ, less protection: the entropy
+share β falls from 1 to 0, ε rises, and the covariance of two attributes is kept to the share λ₁·λ₂
+(Eq. (9) simplifies to exactly that).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq, linprog
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.matrix import Array, KeepOrUniform, check_share
+
+
+def keep_for_beta(size: int, beta: float) -> float:
+    """The λ whose matrix has this share of the largest entropy (001, Definition 1)."""
+    check_share("beta", beta)
+    if beta in (0.0, 1.0):
+        return 1.0 - beta
+    return float(brentq(lambda keep: KeepOrUniform(size, keep).beta - beta, 0.0, 1.0, xtol=1e-14))
+
+
+def keep_for_epsilon(size: int, epsilon: float) -> float:
+    """The λ with this local ε."""
+    return KeepOrUniform.from_epsilon(size, epsilon).keep
+
+
+def keeps_for_covariances(
+    most: Sequence[float], kept: Mapping[tuple[int, int], float]
+) -> list[float]:
+    """The smallest λs (most protection) that keep the wished shares of covariances.
+
+    ``most`` is the largest λ allowed for each attribute (from `keep_for_beta` or
+    `keep_for_epsilon`); ``kept[i, j]`` is the least share λᵢ·λⱼ of the covariance of i and j to be
+    kept. In logarithms these are linear conditions; the sum of log λ is made as small as they
+    allow. An attribute of which nothing is wished gets the largest λ allowed.
+    """
+    limits = [check_share("the largest lambda", value, positive=True) for value in most]
+    rows, bounds = [], []
+    for (i, j), share in kept.items():
+        check_share(f"the kept covariance of attributes {i} and {j}", share, positive=True)
+        if share > limits[i] * limits[j] * (1 + 1e-12):
+            raise InputError(
+                f"attributes {i} and {j} cannot keep {share:.0%} of their covariance: their "
+                f"protection allows at most {limits[i] * limits[j]:.0%}"
+            )
+        row = np.zeros(len(limits))
+        row[[i, j]] = -1
+        rows.append(row)
+        bounds.append(-math.log(share))
+    lowest = -30.0
+    solved = linprog(
+        np.ones(len(limits)),
+        A_ub=np.array(rows) if rows else None,
+        b_ub=np.array(bounds) if bounds else None,
+        bounds=[(lowest, math.log(limit)) for limit in limits],
+    )
+    touched = {index for pair in kept for index in pair}
+    return [
+        float(math.exp(value)) if index in touched else limits[index]
+        for index, value in enumerate(np.asarray(solved.x, dtype=np.float64))
+    ]
+
+
+def mask_numbers(values: npt.ArrayLike, keep: float) -> Array:
+    """Numbers in the centralized mode: the bistochastic matrix acts on the *individuals*.
+
+    Every value becomes λ·value + (1 − λ)·mean: the mean is kept, deviations shrink by λ.
+    (001 §5: only a controller that holds all values can do this.)
+    """
+    check_share("lambda", keep)
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.size == 0 or not np.isfinite(numbers).all():
+        raise InputError("numbers to mask must be there, and finite")
+    return np.asarray(keep * numbers + (1 - keep) * numbers.mean())

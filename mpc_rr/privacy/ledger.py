@@ -1,0 +1,96 @@
+"""A party's own account of what it gave away: events first, ε later.
+
+Every release is an event. Three readings are computed from the events, side by side:
+
+* **local**: against whoever sees everything this party sent, under its name. Everything one record
+  answered adds up (sequential composition). This is what an attacker can be held to.
+* **claimed**: what the paper of the protocol says, where that is less.
+* **central**: against whoever sees only the published aggregate over a crowd, as (ε, δ).
+"""
+
+import math
+from dataclasses import dataclass, field
+
+from mpc_rr.errors import InputError
+from mpc_rr.privacy import shuffling
+from mpc_rr.privacy.odds import in_words
+
+
+class OverdrawnError(InputError):
+    """A release would spend more than the party is willing to."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """One answer that left the party."""
+
+    study: str
+    mechanism: str
+    attributes: tuple[str, ...]
+    epsilon: float
+    claimed: float | None = None
+    """What the paper says, if that differs from ``epsilon``."""
+    crowd: int | None = None
+    """Among how many parties' answers it is hidden; None if it is seen under the party's name."""
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise InputError(f"a release costs a non-negative epsilon, not {self.epsilon}")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The totals of a ledger in its three readings."""
+
+    local: float
+    claimed: float
+    central: float
+    delta: float
+
+
+@dataclass
+class Ledger:
+    """All releases of one party about one record, within a budget."""
+
+    budget: float = math.inf
+    releases: list[Release] = field(default_factory=list)
+
+    @property
+    def spent(self) -> float:
+        """The local ε of everything so far."""
+        return math.fsum(release.epsilon for release in self.releases)
+
+    def check(self, *planned: Release) -> None:
+        """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
+        total = self.spent + math.fsum(release.epsilon for release in planned)
+        if total > self.budget * (1 + 1e-12):
+            cost = total - self.spent
+            raise OverdrawnError(
+                f"this would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent before, the "
+                f"total {total:.3g} exceeds the budget of {self.budget:.3g}"
+            )
+
+    def charge(self, *releases: Release) -> None:
+        """Record releases, before they are made; `OverdrawnError` if the budget does not allow."""
+        self.check(*releases)
+        self.releases.extend(releases)
+
+    def reading(self, delta: float = 1e-6) -> Reading:
+        """The totals. Each hidden release gets an equal part of δ; the ε add up."""
+        hidden = [release for release in self.releases if release.crowd is not None]
+        part = delta / len(hidden) if hidden else delta
+        central = math.fsum(
+            release.epsilon
+            if release.crowd is None
+            else shuffling.numerical(release.epsilon, release.crowd, part)
+            for release in self.releases
+        )
+        claimed = math.fsum(
+            release.epsilon if release.claimed is None else release.claimed
+            for release in self.releases
+        )
+        return Reading(self.spent, claimed, central, delta if hidden else 0.0)
+
+    def in_words(self) -> str:
+        """What all releases together mean to the respondent."""
+        return in_words(self.spent)

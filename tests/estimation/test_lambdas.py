@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.lambdas import (
+    keep_for_beta,
+    keep_for_epsilon,
+    keeps_for_covariances,
+    mask_numbers,
+)
+from mpc_rr.estimation.matrix import KeepOrUniform
+
+
+@given(st.integers(2, 30), st.floats(0, 1))
+def test_the_wished_entropy_share_is_reached(size, beta):
+    assert KeepOrUniform(size, keep_for_beta(size, beta)).beta == pytest.approx(beta, abs=1e-9)
+
+
+@given(st.integers(2, 30), st.floats(0, 10))
+def test_the_wished_epsilon_is_reached(size, epsilon):
+    found = KeepOrUniform(size, keep_for_epsilon(size, epsilon)).epsilon
+    assert found == pytest.approx(epsilon, abs=1e-9)
+
+
+def test_covariance_is_kept_to_the_product_of_the_lambdas():
+    """Eq. (9), exactly: on the joint distribution itself, without sampling."""
+    rng = np.random.default_rng(0)
+    joint = rng.dirichlet(np.ones(20)).reshape(4, 5)
+    x, y = np.arange(4.0), np.arange(5.0)
+
+    def covariance(table):
+        return x @ table @ y - (table.sum(1) @ x) * (table.sum(0) @ y)
+
+    design = Kronecker([KeepOrUniform(4, 0.7), KeepOrUniform(5, 0.4)])
+    assert covariance(design.apply(joint)) == pytest.approx(0.7 * 0.4 * covariance(joint))
+
+
+def test_the_smallest_lambdas_that_keep_what_is_wished():
+    found = keeps_for_covariances([0.9, 0.9, 0.5, 0.8], {(0, 1): 0.5, (1, 2): 0.3})
+    assert found[0] * found[1] >= 0.5 - 1e-9
+    assert found[1] * found[2] >= 0.3 - 1e-9
+    assert all(f <= m + 1e-9 for f, m in zip(found, [0.9, 0.9, 0.5, 0.8], strict=True))
+    assert found[3] == 0.8
+    assert np.prod(found[:3]) <= 0.9 * 0.9 * 0.5
+
+
+def test_a_wish_that_protection_forbids_is_told():
+    with pytest.raises(InputError, match=r"cannot keep 50% .* allows at most 42%"):
+        keeps_for_covariances([0.6, 0.7], {(0, 1): 0.5})
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.floats(0, 1))
+def test_masked_numbers_keep_their_mean_and_shrink(values, keep):
+    masked = mask_numbers(values, keep)
+    assert masked.mean() == pytest.approx(np.mean(values), abs=1e-6)
+    assert masked.std() == pytest.approx(keep * np.std(values), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: keep_for_beta(3, 1.2), "between 0 and 1"),
+        (lambda: mask_numbers([], 0.5), "must be there"),
+        (lambda: mask_numbers([np.nan], 0.5), "finite"),
+        (lambda: mask_numbers([1.0], -0.5), "between 0 and 1"),
+        (lambda: keeps_for_covariances([0.0, 1.0], {}), "above 0"),
+    ],
+)
+def test_bad_input_is_told(call, says):
+    with pytest.raises(InputError, match=says):
+        call()

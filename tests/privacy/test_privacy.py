@@ -1,0 +1,144 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.privacy import shuffling
+from mpc_rr.privacy.ledger import Ledger, OverdrawnError, Release
+from mpc_rr.privacy.odds import certainty, in_words
+
+
+def test_plain_odds():
+    assert certainty(0) == 0.5
+    assert certainty(math.log(3)) == pytest.approx(0.75)
+    assert certainty(1e6) == 1.0
+    assert in_words(math.log(62 / 38)) == (
+        "Whoever sees your answer can be at most 62 % sure, where a coin toss is 50 %."
+    )
+    assert "no limit" in in_words(math.inf)
+    assert "practically certain" in in_words(20)
+
+
+@given(st.integers(2, 6), st.floats(0.05, 0.95), st.floats(0.01, 0.99))
+def test_no_answer_makes_anybody_surer_than_that(size, keep, prior):
+    """Bayes' rule on the matrix itself, for every answer and every pair of true values."""
+    matrix = KeepOrUniform(size, keep)
+    p = matrix.dense()
+    for u, other, v in itertools.product(range(size), repeat=3):
+        if u != other:
+            posterior = prior * p[u, v] / (prior * p[u, v] + (1 - prior) * p[other, v])
+            assert posterior <= certainty(matrix.epsilon, prior) + 1e-12
+
+
+def clones_by_enumeration(local, n, central):
+    """The two distributions of "Hiding among the clones" written out, and their divergence."""
+    truthful = 1 / (1 + math.exp(-local))
+    first, second = {}, {}
+    for c in range(n):
+        weight = binom.pmf(c, n - 1, math.exp(-local))
+        for a in range(c + 1):
+            chance = weight * binom.pmf(a, c, 0.5)
+            for own, share in ((1, truthful), (0, 1 - truthful)):
+                one, other = (a + own, c - a + 1 - own), (a + 1 - own, c - a + own)
+                first[one] = first.get(one, 0) + chance * share
+                second[other] = second.get(other, 0) + chance * share
+    keys = {*first, *second}
+    return sum(max(first.get(k, 0) - math.exp(central) * second.get(k, 0), 0) for k in keys)
+
+
+@pytest.mark.parametrize("local", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("n", [2, 5, 30])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.9])
+def test_the_numerical_bound_is_the_exact_divergence(local, n, share):
+    central = share * local
+    assert shuffling.delta_of(local, n, central) == pytest.approx(
+        clones_by_enumeration(local, n, central), abs=1e-9
+    )
+
+
+@given(st.floats(0.05, 5), st.integers(10, 100_000), st.sampled_from([1e-4, 1e-6, 1e-9]))
+def test_a_crowd_never_harms_and_the_numerical_bound_is_tighter(local, n, delta):
+    numerical = shuffling.numerical(local, n, delta)
+    closed = shuffling.closed_form(local, n, delta)
+    assert 0 <= numerical <= closed + 1e-9 <= local + 2e-9
+    if numerical < local:
+        assert shuffling.delta_of(local, n, numerical) <= delta
+
+
+def test_larger_crowds_hide_better():
+    found = [shuffling.numerical(1.0, n, 1e-6) for n in (100, 1000, 10_000, 100_000)]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < found[0] / 10
+
+
+def release(epsilon, **options):
+    return Release("study", "keep_or_uniform", ("age",), epsilon, **options)
+
+
+def test_the_ledger_adds_up_in_its_readings():
+    ledger = Ledger()
+    ledger.charge(release(1.0), release(2.0, claimed=0.5), release(1.0, crowd=10_000))
+    reading = ledger.reading(1e-6)
+    assert reading.local == pytest.approx(4.0)
+    assert reading.claimed == pytest.approx(2.5)
+    assert reading.central == pytest.approx(3.0 + shuffling.numerical(1.0, 10_000, 1e-6))
+    assert reading.delta == 1e-6
+    assert "98.2 % sure" in ledger.in_words()
+
+
+def test_nothing_hidden_needs_no_delta():
+    ledger = Ledger()
+    ledger.charge(release(1.0))
+    assert ledger.reading().delta == 0.0
+
+
+def test_an_overdrawn_budget_is_refused_and_nothing_recorded():
+    ledger = Ledger(budget=2.0)
+    ledger.charge(release(1.5))
+    with pytest.raises(OverdrawnError, match=r"would cost ε = 0\.6; .* budget of 2"):
+        ledger.charge(release(0.6))
+    assert ledger.spent == 1.5
+    ledger.charge(release(0.5))
+    assert ledger.spent == 2.0
+
+
+@given(st.lists(st.floats(0, 1), max_size=30), st.floats(0, 10))
+def test_a_ledger_never_exceeds_its_budget(costs, budget):
+    ledger = Ledger(budget=budget)
+    for cost in costs:
+        try:
+            ledger.charge(release(cost))
+        except OverdrawnError:
+            assert ledger.spent + cost > budget
+    assert ledger.spent <= budget * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: certainty(-1), "negative"),
+        (lambda: certainty(1, 0), "prior"),
+        (lambda: shuffling.numerical(1, 1, 1e-6), "at least two"),
+        (lambda: shuffling.closed_form(1, 10, 0), "delta"),
+        (lambda: shuffling.closed_form(math.nan, 10, 0.1), "negative"),
+        (lambda: release(-1.0), "non-negative"),
+        (lambda: release(math.nan), "non-negative"),
+    ],
+)
+def test_bad_input_is_told(call, says):
+    with pytest.raises(InputError, match=says):
+        call()
+
+
+def test_an_unbounded_release_can_only_be_afforded_without_a_budget():
+    with pytest.raises(OverdrawnError):
+        Ledger(budget=100).charge(release(math.inf))
+    ledger = Ledger()
+    ledger.charge(release(np.inf))
+    assert "no limit" in ledger.in_words()
