@@ -1,0 +1,227 @@
+"""One view each: every respondent answers one small group of attributes with the whole budget.
+
+Instead of splitting ε over all attributes, each respondent draws one *view* (a group of attributes)
+at random and reports its combination alone. Each view then has fewer respondents, but answers that
+are far less random; at small budgets this beats everything that reports all attributes.
+
+A view is reported by subset selection (Ye and Barg 2018): a set of w combinations that contains
+the true one more often than chance. w = 1 is k-ary randomized response, best at large ε; at small ε
+a larger set tells more. The view itself is drawn independently of the record and tells nothing.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.designs import check_records
+from mpc_rr.estimation.distribution import Estimate, project_to_simplex
+from mpc_rr.estimation.matrix import (
+    Array,
+    Codes,
+    KeepOrUniform,
+    MatrixError,
+    Uniform,
+)
+from mpc_rr.estimation.tables import agree, shrunk
+
+MOST_VIEWS = 2000
+
+
+@dataclass(frozen=True)
+class SubsetSelection:
+    """Report ``chosen`` of ``size`` values, the true one among them more often than chance."""
+
+    size: int
+    epsilon: float
+    chosen: int
+
+    @classmethod
+    def best(cls, size: int, epsilon: float) -> "SubsetSelection":
+        """With the number of chosen values that gives the smallest variance."""
+        if size < 2 or not epsilon > 0:
+            raise MatrixError(f"a view needs two values and a positive ε, not {size} and {epsilon}")
+        ideal = size / (math.exp(min(epsilon, 700)) + 1)
+        options = {max(1, math.floor(ideal)), max(1, math.ceil(ideal))}
+        candidates = [cls(size, epsilon, chosen) for chosen in sorted(options) if chosen < size]
+        return min(candidates, key=lambda candidate: candidate.variance_per_person)
+
+    @property
+    def hit(self) -> float:
+        """The probability that the set holds the true value."""
+        boosted = self.chosen * math.exp(min(self.epsilon, 700))
+        return boosted / (boosted + self.size - self.chosen)
+
+    @property
+    def miss(self) -> float:
+        """The probability that the set holds a given other value."""
+        inside = self.hit * (self.chosen - 1) + (1 - self.hit) * self.chosen
+        return inside / (self.size - 1)
+
+    @property
+    def variance_per_person(self) -> float:
+        """n times the variance of the estimated share of a rare value."""
+        return self.miss * (1 - self.miss) / (self.hit - self.miss) ** 2
+
+    def margin_variance(self, cells: int) -> float:
+        """n times the variance of one of ``cells`` equal groups of values, all equally frequent."""
+        others = self.size / cells
+        truth = (self.hit - self.miss) / cells
+        mean = truth + others * self.miss
+        # Chosen values fall into a group nearly independently when few are chosen of many.
+        return mean * (1 - min(mean, 1) / max(self.chosen, 1)) / (self.hit - self.miss) ** 2
+
+    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+        """For each value a row of ``chosen`` different values, in no telling order."""
+        n = len(values)
+        if self.chosen == 1:
+            matrix = KeepOrUniform.from_epsilon(self.size, self.epsilon)
+            return matrix.randomize(values, uniform)[:, np.newaxis]
+        holds_truth = uniform((n,)) < self.hit
+        keys = uniform((n, self.size))
+        # The true value comes first or last in the random order, as drawn; the rest is shuffled.
+        keys[np.arange(n), values] = np.where(holds_truth, -1.0, 2.0)
+        picked = np.argpartition(keys, self.chosen - 1, axis=1)[:, : self.chosen]
+        return np.sort(picked, axis=1)
+
+    def estimate(self, reports: Codes, cells: int | None = None) -> Estimate:
+        """Unbiased shares of the true values, or of equal groups of them, with standard errors.
+
+        With ``cells``, the reports are already numbers of groups (cells of a margin of the view).
+        """
+        n = len(reports)
+        if n == 0:
+            raise InputError("nobody reported this view; there is nothing to estimate from")
+        cells = self.size if cells is None else cells
+        seen, times = reports.ravel(), np.ones(reports.size)
+        if self.chosen > 1:
+            keys = np.repeat(np.arange(n), self.chosen) * cells + seen
+            keys, times = np.unique(keys, return_counts=True)
+            seen = keys % cells
+        mean = np.bincount(seen, weights=times, minlength=cells) / n
+        square = np.bincount(seen, weights=times**2, minlength=cells) / n
+        contrast = self.hit - self.miss
+        errors = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1)) / contrast
+        return Estimate((mean - self.size / cells * self.miss) / contrast, errors, n)
+
+
+def all_views(attributes: int, together: int) -> list[tuple[int, ...]]:
+    """All groups of ``together`` attributes."""
+    return list(itertools.combinations(range(attributes), together))
+
+
+def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
+    """The groups of one size that promise the smallest error of pair tables, for any data.
+
+    Larger views let every respondent serve more pairs, at the price of a more random answer. The
+    error of a pair is predicted as if all combinations were equally frequent.
+    """
+    options = range(2, len(sizes) + 1)
+    feasible = [g for g in options if math.comb(len(sizes), g) <= MOST_VIEWS]
+    best = min(
+        feasible, key=lambda g: predicted_pair_error(sizes, all_views(len(sizes), g), epsilon)
+    )
+    return all_views(len(sizes), best)
+
+
+def predicted_pair_error(
+    sizes: Sequence[int], views: Sequence[tuple[int, ...]], epsilon: float
+) -> float:
+    """√n times the mean standard error of a cell, over all pairs, if all cells are equal."""
+    precision: dict[tuple[int, int], float] = {}
+    for view in views:
+        mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
+        for pair in itertools.combinations(view, 2):
+            cells = sizes[pair[0]] * sizes[pair[1]]
+            information = 1 / mechanism.margin_variance(cells) / len(views)
+            precision[pair] = precision.get(pair, 0.0) + information
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    if any(pair not in precision for pair in pairs):
+        return math.inf
+    return sum(1 / math.sqrt(precision[pair]) for pair in pairs) / len(pairs)
+
+
+@dataclass(frozen=True)
+class ViewReports:
+    """Which view each respondent drew, and the reports of each view."""
+
+    drawn: Codes
+    reports: dict[tuple[int, ...], Codes]
+
+
+class ViewDesign:
+    """Views, one of which each respondent answers with the whole ε."""
+
+    def __init__(
+        self, sizes: Sequence[int], views: Sequence[tuple[int, ...]], epsilon: float
+    ) -> None:
+        self.sizes, self.views, self.epsilon = tuple(sizes), list(views), epsilon
+        if not self.views or any(tuple(sorted(set(v))) != tuple(v) for v in self.views):
+            raise InputError("views are groups of different attributes, in rising order")
+        self.mechanisms = {
+            view: SubsetSelection.best(math.prod(self.sizes[a] for a in view), epsilon)
+            for view in self.views
+        }
+
+    def randomize(self, records: Codes, uniform: Uniform) -> ViewReports:
+        """Each respondent draws a view uniformly and reports it."""
+        checked = check_records(records, self.sizes)
+        drawn = (uniform((len(checked),)) * len(self.views)).astype(np.int64)
+        reports = {}
+        for number, view in enumerate(self.views):
+            mine = checked[drawn == number]
+            shape = tuple(self.sizes[a] for a in view)
+            joint = np.ravel_multi_index(tuple(mine[:, a] for a in view), shape)
+            reports[view] = self.mechanisms[view].randomize(joint, uniform)
+        return ViewReports(drawn, reports)
+
+    def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:
+        """The unbiased table of some attributes, pooled over all views that hold them.
+
+        Each view is weighted by its precision for this table.
+        """
+        found, shape = [], tuple(self.sizes[a] for a in attributes)
+        for view in self.views:
+            if set(attributes) <= set(view) and len(reports.reports[view]):
+                cells = self._cells(view, attributes, reports.reports[view])
+                found.append(self.mechanisms[view].estimate(cells, math.prod(shape)))
+        if not found:
+            raise InputError(f"no reported view holds the attributes {attributes} together")
+        weights = np.array([1 / max(float((e.standard_errors**2).mean()), 1e-300) for e in found])
+        weights /= weights.sum()
+        shares = np.tensordot(weights, np.stack([e.shares for e in found]), axes=1)
+        variances = np.tensordot(
+            weights**2, np.stack([e.standard_errors**2 for e in found]), axes=1
+        )
+        n = sum(e.n for e in found)
+        return Estimate(shares.reshape(shape), np.sqrt(variances).reshape(shape), n)
+
+    def _cells(self, view: tuple[int, ...], attributes: tuple[int, ...], reports: Codes) -> Codes:
+        """Reported combinations of a view as cells of the table of some of its attributes."""
+        cells = np.zeros_like(reports)
+        for attribute in attributes:
+            after = math.prod(self.sizes[a] for a in view[view.index(attribute) + 1 :])
+            cells = cells * self.sizes[attribute] + reports // after % self.sizes[attribute]
+        return cells
+
+    def pair_tables(self, reports: ViewReports) -> dict[tuple[int, ...], Array]:
+        """Proper tables of all pairs that agree about the attributes they share.
+
+        Margins come from all views that hold an attribute; a pair's dependence is shrunk towards
+        independence by how much of it is noise.
+        """
+        margins = {
+            a: project_to_simplex(self.estimate(reports, (a,)).shares)
+            for a in range(len(self.sizes))
+        }
+        tables: dict[tuple[int, ...], Array] = {}
+        precisions: dict[tuple[int, ...], float] = {}
+        for pair in itertools.combinations(range(len(self.sizes)), 2):
+            estimate = self.estimate(reports, pair)
+            independent = np.outer(margins[pair[0]], margins[pair[1]])
+            tables[pair] = shrunk(estimate, independent)
+            precisions[pair] = 1 / max(float((estimate.standard_errors**2).sum()), 1e-300)
+        return agree(tables, precisions)
