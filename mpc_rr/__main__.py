@@ -1,5 +1,16 @@
 """``python -m mpc_rr`` is ``mpc-rr``."""
 
-from mpc_rr.cli import main
+import sys
 
-main()
+
+def main() -> None:
+    """Load the command line (which takes a moment) and run it; Ctrl-C is quiet from the start."""
+    try:
+        from mpc_rr import cli  # noqa: PLC0415
+    except KeyboardInterrupt:
+        sys.exit(130)
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
+import os
+import re
 import secrets
 import sys
 import time
@@ -13,19 +15,22 @@ from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.roster import is_party_name
+from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
 from mpc_rr.display import show_counts, show_result, watcher
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.network.broker import LOOPBACK, embedded_broker
+from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.network.messages import COORDINATOR, NAME_RULE
 from mpc_rr.network.mqtt import BrokerUrl
 from mpc_rr.protocols.exact_pairs import PairCounts
@@ -145,8 +150,8 @@ def run(
     Example:  mpc-rr run scenarios/quickstart.toml --out my-results
     """
     with _plain_errors(verbose):
-        if broker is not None and transport is TransportName.memory:
-            raise InputError("--broker has no meaning with --transport memory")
+        if (broker or broker_ca) and transport is TransportName.memory:
+            raise InputError("--broker and --broker-ca have no meaning with --transport memory")
         url = BrokerUrl.parse(broker, broker_ca) if broker is not None else None
         scenario = load_scenario(scenario_file)
         scenario.records()  # bad data is told before anything starts
@@ -261,6 +266,7 @@ def host(
             check_folder(out)
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
+        _party_name(f"{prefix}-{len(records)}")  # the longest of them
         ends = asyncio.run(_take_part(study, url, own, coordinator))
         _show_host_end(ends, out, as_json=as_json)
 
@@ -283,13 +289,16 @@ def broker_command(
     It speaks plain MQTT: records stay sealed end to end, but who talks to whom is visible to the
     network. For studies in earnest use a broker with TLS (mqtts://).
     """
-    with _plain_errors(verbose), embedded_broker(host_address, port, user, password) as url:
-        address = f"mqtt://{user}:{url.password}@{url.where}"
-        typer.echo(f"broker ready; give the agents:  --broker {address}")
-        with contextlib.suppress(KeyboardInterrupt):
-            while True:
-                time.sleep(3600)
-        typer.echo("broker stopped")
+
+    def ready(url: BrokerUrl) -> None:
+        entry = f"{quote(url.user or '', safe='')}:{quote(url.password or '', safe='')}"
+        typer.echo(f"broker ready; give the agents:  --broker mqtt://{entry}@{url.where}")
+
+    with _plain_errors(verbose):
+        try:
+            serve_broker(host_address, port, user, password, ready)
+        except KeyboardInterrupt:
+            typer.echo("broker stopped")
 
 
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
@@ -299,12 +308,12 @@ async def _coordinate(study: Study, url: BrokerUrl, *, quiet: bool) -> StudyResu
     async with mqtt_connection(study, url, coordinator=True) as connection:
         coordinator = Coordinator(study, connection.attach(COORDINATOR), SystemRandomness())
         console = _messages()
-        if not quiet:
-            console.print(
-                f"study [bold]{study.name}[/] at {url!r}; coordinator fingerprint "
-                f"[bold]{coordinator.fingerprint}[/]",
-                highlight=False,
-            )
+        console.print(
+            f"study [bold]{study.name}[/] at {escape(repr(url))}; coordinator fingerprint "
+            f"[bold]{coordinator.fingerprint}[/]",
+            highlight=False,
+            soft_wrap=True,
+        )
         with unwatched(coordinator) if quiet else watcher(console)(coordinator):
             outcome = await coordinator.run()
     return StudyResult(study, outcome, {}, None, "mqtt")
@@ -313,6 +322,17 @@ async def _coordinate(study: Study, url: BrokerUrl, *, quiet: bool) -> StudyResu
 async def _take_part(
     study: Study, url: BrokerUrl, records: dict[str, Record], fingerprint: str | None
 ) -> dict[str, PairCounts | MpcRrError]:
+    if fingerprint is None:
+        _messages().print(
+            "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
+            "to be the coordinator.",
+            highlight=False,
+        )
+    elif not re.fullmatch(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):
+        raise InputError(
+            f"--coordinator takes the {FINGERPRINT_DIGITS} hexadecimal digits that the coordinator "
+            "prints when it starts"
+        )
     async with mqtt_connection(study, url, coordinator=False) as connection:
         rng = SystemRandomness()
         parties = [
@@ -338,7 +358,8 @@ def _row_range(rows: str | None) -> range | None:
     if rows is None:
         return None
     first, colon, last = rows.partition(":")
-    if not (colon and first.isdigit() and last.isdigit() and 1 <= int(first) <= int(last)):
+    numbers = colon and re.fullmatch("[0-9]{1,9}", first) and re.fullmatch("[0-9]{1,9}", last)
+    if not (numbers and 1 <= int(first) <= int(last)):
         raise InputError(f"--rows must look like 1:25 (first and last record), not {rows!r}")
     return range(int(first), int(last) + 1)
 
@@ -360,9 +381,7 @@ def _result_folder(out: Path | None, study: Study) -> Path:
 
 
 def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool) -> None:
-    """Write and show how a study ended; a failed one ends the command with code 1."""
-    if not as_json:
-        show_result(Console(), result, seconds)
+    """Write and then show how a study ended; a failed one ends the command with code 1."""
     try:
         write_results(result, folder)
     except ResultsError as error:
@@ -371,7 +390,8 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     if as_json:
         _print_json(result_document(result) | {"folder": str(folder)})
     else:
-        Console().print(f"Results are in [bold]{folder}[/]", highlight=False, soft_wrap=True)
+        show_result(Console(), result, seconds)
+        Console().print(f"Results are in {escape(str(folder))}", highlight=False, soft_wrap=True)
     if result.outcome.counts is None:
         raise Aborted(f"the study failed: {result.outcome.cause}", result.outcome.culprits)
 
@@ -393,13 +413,15 @@ def _show_host_end(
     ends: dict[str, PairCounts | MpcRrError], out: Path | None, *, as_json: bool
 ) -> None:
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
+    finished = [end for name, end in ends.items() if name not in failed]
+    if finished:
+        _show_party_end(finished[0], out, as_json=as_json)
     if failed:
         name, error = next(iter(failed.items()))
         message = (
             f"{len(failed)} of {len(ends)} parties of this host have no result; {name}: {error}"
         )
         raise Aborted(message, failed)
-    _show_party_end(next(iter(ends.values())), out, as_json=as_json)
 
 
 def _show_check(scenario: Scenario, records: int, *, as_json: bool) -> None:
@@ -441,11 +463,21 @@ def _plain_errors(verbose: bool) -> Iterator[None]:
     except MpcRrError as error:
         if verbose:
             traceback.print_exc()
-        typer.echo(f"mpc-rr: {error}", err=True)
+        _say(str(error))
         raise typer.Exit(error.exit_code) from None
     except KeyboardInterrupt:
-        typer.echo("mpc-rr: interrupted", err=True)
+        _say("interrupted")
         raise typer.Exit(130) from None
+    except OSError as error:
+        if verbose:
+            traceback.print_exc()
+        _say(f"cannot go on: {error.strerror or error}")
+        raise typer.Exit(1) from None
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError):
+        typer.echo(f"mpc-rr: {message}", err=True)
 
 
 def main() -> None:
@@ -453,4 +485,23 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-    app()
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        # Typer's usage errors, whichever copy of click they come from, can format themselves.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        if "NoArgs" in type(error).__name__:  # its message is the help, if not printed already
+            typer.echo(error.format_message())
+            sys.exit(2)
+        path = context.command_path if context is not None else "mpc-rr"
+        _say(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        sys.exit(2)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    # A reader that has gone (as in "mpc-rr run … | head") must not make the exit noisy.
+    if sys.stdout.closed is False:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code if isinstance(code, int) else 0)

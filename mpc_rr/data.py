@@ -6,6 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -14,6 +15,9 @@ import numpy.typing as npt
 from mpc_rr.errors import DataError, ScenarioError
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
+
+if TYPE_CHECKING:
+    import _csv
 
 
 def read_text(path: Path) -> str:
@@ -44,13 +48,14 @@ def read_csv(path: Path, schema: Schema, rows_wanted: range | None = None) -> li
 
 
 def _records(
-    path: Path, rows: Iterator[list[str]], schema: Schema, rows_wanted: range | None
+    path: Path, rows: "_csv.Reader", schema: Schema, rows_wanted: range | None
 ) -> Iterator[Record]:
     columns = _columns(path, rows, schema)
     count = 0
-    for line, row in enumerate(rows, start=2):
+    for row in rows:
         if not row:
             continue
+        line = rows.line_num
         count += 1
         if rows_wanted is not None and count not in rows_wanted:
             continue
@@ -67,11 +72,13 @@ def _records(
         raise DataError(f"{path} has a header but no records")
 
 
-def _columns(path: Path, rows: Iterator[list[str]], schema: Schema) -> list[str]:
+def _columns(path: Path, rows: "_csv.Reader", schema: Schema) -> list[str]:
     columns = [name.strip() for name in next(rows, [])]
     if not any(columns):
         raise DataError(f"{path} is empty: a header line with the attributes' names is needed")
-    for name in columns:
+    for number, name in enumerate(columns, start=1):
+        if not name:
+            raise DataError(f"{path}: column {number} has no name")
         if columns.count(name) > 1:
             raise DataError(f"{path}: column {name!r} is there twice")
     missing = [name for name in schema.names if name not in columns]
@@ -85,7 +92,7 @@ def read_record(path: Path, schema: Schema) -> Record:
     text = read_text(path)
     try:
         answers = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read as {path.suffix or 'JSON'}: {error}") from None
     if not isinstance(answers, dict):
         raise DataError(f"{path} must hold one record: attribute names and their values")

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator, State
+from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import Counts
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.results import dependences, single_person_cells
@@ -88,11 +90,17 @@ def show_counts(console: Console, counts: PairCounts) -> None:
         value = "–" if found.value is None else f"{found.value:.3f}"
         p_value = "–" if found.p_value is None else f"{found.p_value:.2g}"
         bar = ProgressBar(1.0, found.value or 0.0, width=20)
-        table.add_row(a, b, MEASURE_WORDS[found.measure], value, bar, p_value)
+        table.add_row(escape(a), escape(b), MEASURE_WORDS[found.measure], value, bar, p_value)
     console.print(table)
     ((a, b), _), strongest = rows[0]
     attributes = {attribute.name: attribute for attribute in counts.schema.attributes}
     console.print(_count_table(attributes[a], attributes[b], strongest))
+    if counts.unconfirmed:
+        console.print(
+            f"[yellow]Note[/]: {listing(counts.unconfirmed)} did not confirm to have the same "
+            "result.",
+            highlight=False,
+        )
     alone = single_person_cells(counts)
     if alone:
         console.print(
@@ -103,12 +111,13 @@ def show_counts(console: Console, counts: PairCounts) -> None:
 
 
 def _count_table(rows: Attribute, columns: Attribute, counts: Counts) -> Table:
-    table = Table(title=f"Counts of {rows.name} by {columns.name}", title_justify="left")
-    table.add_column(rows.name)
+    title = escape(f"Counts of {rows.name} by {columns.name}")
+    table = Table(title=title, title_justify="left")
+    table.add_column(escape(rows.name))
     for category in columns.categories:
-        table.add_column(category, justify="right")
+        table.add_column(escape(category), justify="right")
     for category, row in zip(rows.categories, counts.tolist(), strict=True):
-        table.add_row(category, *map(str, row))
+        table.add_row(escape(category), *map(str, row))
     return table
 
 
@@ -116,9 +125,8 @@ def show_result(console: Console, result: StudyResult, seconds: float) -> None:
     """Everything a person wants to see at the end of a run."""
     outcome = result.outcome
     for exclusion in outcome.excluded:
-        console.print(
-            f"[yellow]Left out[/]: {exclusion.name} ({exclusion.reason})", highlight=False
-        )
+        said = escape(f"{exclusion.name} ({exclusion.reason})")
+        console.print(f"[yellow]Left out[/]: {said}", highlight=False)
     if outcome.counts is not None:
         console.print(
             f"[green]Done[/]: {outcome.counts.n} of {result.study.parties.count} parties counted "
@@ -126,8 +134,6 @@ def show_result(console: Console, result: StudyResult, seconds: float) -> None:
             highlight=False,
         )
         show_counts(console, outcome.counts)
-    if outcome.unconfirmed:
-        console.print(f"Not confirmed by: {', '.join(outcome.unconfirmed)}", highlight=False)
     messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
     carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
     console.print(

@@ -9,13 +9,15 @@
     │   └── DataError         a record or a CSV file
     ├── BrokerError           no broker, wrong credentials, port taken           (exit code 1)
     ├── ResultsError          the result folder cannot be written                (exit code 1)
+    ├── InternalError         a fault of this program                            (exit code 1)
     └── StudyError            the study could not be finished                    (exit code 1)
         ├── Refused           the coordinator did not admit this party, or this party declined
         ├── Dropout           somebody stayed silent past a deadline
         ├── Misconduct        somebody sent what an honest agent never sends
         └── Aborted           the coordinator's signed verdict: no result, with cause and culprits
 
-Messages are one line: what is wrong, where, and what to do. They never quote a record.
+Messages are one line: what is wrong, where, and what to do. A `DataError` quotes the value that is
+wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
 """
 
 from collections.abc import Iterable
@@ -53,12 +55,16 @@ class ResultsError(MpcRrError):
     """The result folder cannot be written."""
 
 
+class InternalError(MpcRrError):
+    """A fault of this program: something happened that should not."""
+
+
 class StudyError(MpcRrError):
     """The study could not be finished."""
 
     def __init__(self, message: str, culprits: Iterable[str] = ()) -> None:
         super().__init__(message)
-        self.culprits: tuple[str, ...] = tuple(sorted(culprits))
+        self.culprits: tuple[str, ...] = tuple(sorted(set(culprits)))
 
 
 class Refused(StudyError):
@@ -83,3 +89,9 @@ def listing(names: Iterable[str], limit: int = 5) -> str:
     if len(names) <= limit:
         return ", ".join(names)
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Somebody else's words, fit to be shown: printable characters only, and not too many."""
+    plain = "".join(c if c.isprintable() else " " for c in text[: 2 * limit])
+    return plain if len(plain) <= limit else plain[: limit - 1] + "…"

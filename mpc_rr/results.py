@@ -70,6 +70,7 @@ def counts_document(counts: PairCounts) -> dict[str, Any]:
             for (a, b), d in dependences(counts)
         ],
         "single_person_cells": single_person_cells(counts),
+        "unconfirmed": list(counts.unconfirmed),
     }
 
 
@@ -129,10 +130,11 @@ def cost_rows(outcome: Outcome) -> list[dict[str, Any]]:
     return [
         {
             "party": "everyone" if peer == EVERYONE else peer,
+            "session": session,
             "step": step,
             **msgspec.to_builtins(traffic),
         }
-        for (step, peer), traffic in sorted(outcome.traffic.items())
+        for (session, step, peer), traffic in sorted(outcome.traffic.items())
     ]
 
 
@@ -145,7 +147,10 @@ def cost_document(outcome: Outcome) -> dict[str, Any]:
         | {"seconds": sum(outcome.round_seconds.values())},
         "rounds": [
             {"session": session, "step": step, "seconds": seconds}
-            | {f: sum(row[f] for row in rows if row["step"] == step) for f in fields}
+            | {
+                f: sum(row[f] for row in rows if (row["session"], row["step"]) == (session, step))
+                for f in fields
+            }
             for (session, step), seconds in outcome.round_seconds.items()
         ],
     }
@@ -158,13 +163,14 @@ def check_folder(folder: Path) -> None:
     """Make sure, before a study starts, that its results can be put there."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists already; name another folder with --out")
-    parent = folder.absolute().parent
+    place = folder.absolute().parent
+    while not place.exists():
+        place = place.parent
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".mpc-rr-", dir=parent):
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=place):
             pass
     except OSError as error:
-        raise InputError(f"results cannot be written to {parent}: {error.strerror}") from None
+        raise InputError(f"results cannot be written to {folder}: {error.strerror}") from None
 
 
 def write_results(result: StudyResult, folder: Path) -> None:

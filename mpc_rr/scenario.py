@@ -27,6 +27,8 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, interval_labels
 from mpc_rr.simulation.faults import Faults
 
+MOST_PARTIES = 10_000_000
+
 
 class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many parties are expected, and with how few the study still goes on."""
@@ -129,7 +131,7 @@ class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     title: str
-    schema: dict[str, _AttributeTable]
+    schema: dict[str, dict[str, Any]]
     parties: Parties
     protocol: ProtocolChoice
     study: str | None = None
@@ -157,6 +159,8 @@ def _parse(path: Path) -> _File:
         raise ScenarioError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"not a TOML file: {error}") from None
+    except RecursionError:
+        raise ScenarioError("not a TOML file: nested too deeply") from None
     except msgspec.ValidationError as error:
         raise ScenarioError(_plain(str(error))) from None
 
@@ -176,7 +180,7 @@ def _scenario(path: Path, file: _File) -> Scenario:
         name=name,
         title=file.title,
         description=file.description,
-        schema=Schema(tuple(_attribute(n, table) for n, table in file.schema.items())),
+        schema=Schema(tuple(_attribute(n, _table(n, t)) for n, t in file.schema.items())),
         protocol=file.protocol,
         parties=file.parties,
         deadlines=file.deadlines,
@@ -193,6 +197,13 @@ def _scenario(path: Path, file: _File) -> Scenario:
 
 def _slug(title: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:48]
+
+
+def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
+    try:
+        return msgspec.convert(table, _AttributeTable)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(f"schema.{name}.{_plain(str(error))}") from None
 
 
 def _attribute(name: str, table: _AttributeTable) -> Attribute:
@@ -219,6 +230,8 @@ def _check_study(study: Study) -> None:
             f"parties: a secure sum of fewer than {SMALLEST} parties hides nothing, because each "
             "learns the others' answers from the total"
         )
+    if parties.count > MOST_PARTIES:
+        raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
     if parties.fewest > parties.count:
         raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
     for field in ("lobby_s", "round_s"):
@@ -228,6 +241,8 @@ def _check_study(study: Study) -> None:
 
 
 def _check_faults(faults: Faults, study: Study) -> None:
+    if not (faults.silent or faults.crash):
+        return
     names = party_names(study.parties.count)
     protocol_steps = PROTOCOLS[study.protocol.name].STEPS
     steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)

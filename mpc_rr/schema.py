@@ -32,6 +32,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"attribute {self.name!r}: a name must not be empty or padded")
         if len(self.categories) < 2:
             raise SchemaError(f"attribute {self.name!r}: at least two categories are needed")
+        if any(not c or c != c.strip() for c in self.categories):
+            raise SchemaError(f"attribute {self.name!r}: a category must not be empty or padded")
         repeated = {c for c in self.categories if self.categories.count(c) > 1}
         if repeated:
             raise SchemaError(f"attribute {self.name!r}: category {min(repeated)!r} is given twice")
@@ -89,9 +91,11 @@ def interval_labels(bins: tuple[float, ...]) -> tuple[str, ...]:
     labels = []
     for low, high in itertools.pairwise(bins):
         if math.isinf(low):
-            labels.append("any" if math.isinf(high) else f"under {high:g}")
+            labels.append("any" if math.isinf(high) else f"under {high:.15g}")
+        elif math.isinf(high):
+            labels.append(f"{low:.15g} and over")
         else:
-            labels.append(f"{low:g} and over" if math.isinf(high) else f"{low:g}–{high:g}")
+            labels.append(f"{low:.15g}–{high:.15g}")
     return tuple(labels)
 
 

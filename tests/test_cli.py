@@ -131,7 +131,7 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
     assert code == 130
     assert_one_line(err, "interrupted")
     assert not any(folder.iterdir())
-    assert not any((small / "results").iterdir())
+    assert not (small / "results").exists()
     alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
     assert not alive.stdout
 
@@ -143,13 +143,21 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
         (["run", "scenario.toml", "--broker", "localhost"], "must look like mqtt://host:port"),
         (
             ["run", "scenario.toml", "--broker", "mqtt://h:1", "--transport", "memory"],
-            "--broker has no meaning",
+            "have no meaning with --transport memory",
         ),
         (["run", "scenario.toml", "--out", "people.csv"], "people.csv exists already"),
         (["run", "scenario.toml", "--out", "full"], "full exists already"),
         (["run", "study.toml"], "there is no [data]"),
         (["check", "bad.toml"], "bad.toml: parties.count: Expected `int`"),
         (["party", "study.toml", "--broker", "mqtt://h:1"], "either by --record FILE or by"),
+        (["coordinate", "study.toml", "--broker", "mqtt://[::1"], "must look like"),
+        (["coordinate", "study.toml", "--broker", "mqtt://h:0"], "must look like"),
+        (
+            ["coordinate", "study.toml", "--broker", "mqtts://h:1", "--broker-ca", "people.csv"],
+            "people.csv holds no certificates",
+        ),
+        (["broker", "--password", "pässwört"], "must be plain ASCII"),
+        (["broker", "--host", ""], "must be plain ASCII"),
         (
             ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "9"],
             "has no record number 9",
@@ -161,6 +169,11 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
         (
             ["host", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--rows", "3"],
             "--rows must look like 1:25",
+        ),
+        (
+            ["host", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--name",
+             "x" * 48],
+            "cannot be a party's name",
         ),
         (
             ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "1",
@@ -178,6 +191,35 @@ def test_bad_input_is_one_line_and_code_2(small, arguments, says):
     assert code == 2, err
     assert out == ""
     assert_one_line(err, says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "SCENARIO"),
+        (["run", "x", "--transport", "foo"], "'foo' is not one of"),
+        (["party", "x", "--broker", "mqtt://h", "--row", "0"], "--row"),
+        (["broker", "--port", "99999"], "--port"),
+        (["fly"], "No such command 'fly'"),
+        (["run", "x", "--fly"], "No such option"),
+    ],
+)
+def test_usage_errors_are_one_line_and_code_2(arguments, says):
+    code, _, err = mpc_rr(*arguments)
+    assert code == 2
+    assert_one_line(err, says, "--help)")
+
+
+def test_results_are_written_before_they_are_shown(small):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mpc_rr", "run", str(small / "scenario.toml"), "--transport",
+             "memory", "--out", str(small / "out")],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert_one_line(done.stderr, "No space left on device")
+    assert json.loads((small / "out" / "result.json").read_text())["status"] == "done"
 
 
 def test_verbose_shows_the_trace(small):
@@ -247,6 +289,7 @@ def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
     )  # fmt: skip
     assert code == 1
     assert_one_line(err.splitlines()[-1] + "\n", "no coordinator of study 'small' answered")
+    assert "without --coordinator FINGERPRINT" in err
 
 
 @pytest.mark.broker

@@ -50,6 +50,9 @@ def test_every_scenario_that_we_ship_is_in_order(path):
     ("old", "new", "says"),
     [
         ("count = 4", 'count = "four"', r"parties\.count: Expected `int`, got `str`"),
+        ("count = 4", "count = 100000000000000000000000", "parties.count|range"),
+        ('["x", "y"]', '["x", 3]', r"schema\.a\.categories"),
+        ('["x", "y"]', '["x", " y"]', "must not be empty or padded"),
         ("count = 4", "count = 2", "fewer than 3 parties hides nothing"),
         ("count = 4", "count = 4\nminimum = 2", "fewer than 3 parties hides nothing"),
         ("count = 4", "count = 4\nminimum = 5", "5 is more than the 4"),

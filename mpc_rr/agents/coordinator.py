@@ -12,6 +12,7 @@ routes. It is trusted to finish; not to keep secrets, and not to be honest: part
 """
 
 import asyncio
+import contextlib
 import enum
 import re
 from collections import Counter
@@ -23,7 +24,15 @@ import msgspec
 
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import Dropout, Misconduct, StudyError, listing
+from mpc_rr.errors import (
+    BrokerError,
+    Dropout,
+    Misconduct,
+    MpcRrError,
+    StudyError,
+    listing,
+    one_line,
+)
 from mpc_rr.network.mailbox import Mailbox, Traffic
 from mpc_rr.network.messages import (
     COORDINATOR,
@@ -55,6 +64,7 @@ from mpc_rr.scenario import Study
 
 ADDRESS = re.compile(r"[a-z0-9_/-]{1,128}")
 FAREWELL_S = 10.0
+INTERRUPTED_S = 2.0
 TOO_LATE = "the roster is closed: the study has begun without this party"
 HELLOS_KEPT = 1024
 """How many hellos are remembered beyond twice the expected number: old or idle ones are lost."""
@@ -108,7 +118,7 @@ class Outcome:
     run: bytes
     identity: PublicIdentity
     transcript: tuple[bytes, ...] = field(repr=False)
-    traffic: dict[tuple[str, str], Traffic] = field(repr=False)
+    traffic: dict[tuple[str, str, str], Traffic] = field(repr=False)
     round_seconds: dict[tuple[str, str], float]
     rejected: Counter[str]
 
@@ -154,6 +164,8 @@ class Coordinator:
         self._state = State.LOBBY
         self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
         self._joined: dict[str, bytes] = {}
+        self._identities: dict[str, PublicIdentity] = {}
+        self._objected: set[str] = set()
         self._excluded: list[Exclusion] = []
         self._attempt = 0
 
@@ -181,16 +193,27 @@ class Coordinator:
     async def run(self) -> Outcome:
         """The whole study: lobby, roster, rounds, verdict. Returns how it ended."""
         async with self.mailbox:
-            members = await self._lobby()
-            counts: PairCounts | None = None
+            members: tuple[str, ...] = ()
             try:
+                members = await self._lobby()
                 counts, members = await self._attempts(members)
                 seen, unconfirmed = await self._results_seen(counts, members)
             except StudyError as fault:
-                verdict = Verdict(False, str(fault), fault.culprits, b"", {})
-                return await self._conclude(verdict, None, members, ())
-            verdict = Verdict(True, "", (), counts.digest, seen)
-            return await self._conclude(verdict, counts, members, unconfirmed)
+                verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
+                return await self._conclude(verdict, None, members)
+            except asyncio.CancelledError:
+                await self._interrupted()
+                raise
+            verdict = Verdict(True, "", (), counts.digest, seen, unconfirmed)
+            counts = msgspec.structs.replace(counts, unconfirmed=unconfirmed)
+            return await self._conclude(verdict, counts, members)
+
+    async def _interrupted(self) -> None:
+        """Somebody stopped this coordinator: tell the parties, if that can be done quickly."""
+        verdict = Verdict(False, "the coordinator was interrupted", (), b"", {}, ())
+        with contextlib.suppress(MpcRrError, TimeoutError):
+            async with asyncio.timeout(INTERRUPTED_S):
+                await self.mailbox.tell(VERDICT_SESSION, EVERYONE, verdict)
 
     def _enter(self, state: State) -> None:
         assert state in MOVES[self._state], f"{self._state} → {state}"
@@ -210,9 +233,7 @@ class Coordinator:
             except (_LobbyFull, Dropout):
                 return tuple(sorted(self._joined))
             except StudyError as news:
-                for name in news.culprits:
-                    self._joined.pop(name, None)
-                    self._excluded.append(Exclusion(name, str(news)))
+                self._exclude(news)
 
     def _on_hello(self, opened: Opened) -> None:
         """Answer a hello. It proves nothing yet (it may be an old one): names are given on join."""
@@ -240,19 +261,32 @@ class Coordinator:
             raise Rejected("unknown sender")
         if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
             raise Rejected("bad signature")
-        known, hello = self.mailbox.keys.get(name), Hello(join.identity, address)
-        if known is not None and known != join.identity:
-            self._refuse(hello, name, f"another party is already called {name!r}; choose another")
-        elif known is None and self._state is not State.LOBBY:
-            self._refuse(hello, name, TOO_LATE)
-        elif known is None and len(self._joined) == self.study.parties.count:
-            self._refuse(hello, name, "the roster is closed: the study is full")
+        reason = self._why_not(name, join.identity)
+        if reason is not None:
+            self._refuse(Hello(join.identity, address), name, reason)
         else:
             self._admit(name, join.identity, address, opened.raw)
 
+    def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
+        """Why this party cannot join, or None if it can (or has already)."""
+        known = self._identities.get(name)
+        taken = {key for i in self._identities.values() for key in (i.signing, i.sealing)}
+        if known == identity:
+            return None
+        if known is not None:
+            return f"another party is already called {name!r}; choose another"
+        if self._state is not State.LOBBY:
+            return TOO_LATE
+        if len(self._joined) == self.study.parties.count:
+            return "the roster is closed: the study is full"
+        if not identity.usable or taken & {identity.signing, identity.sealing}:
+            return "its keys cannot be used, or are another party's"
+        return None
+
     def _admit(self, name: str, identity: PublicIdentity, address: str, raw: bytes) -> None:
-        if name not in self.mailbox.keys:
+        if name not in self._identities:
             self._joined[name] = raw
+            self._identities[name] = identity
             self.mailbox.keys[name] = identity
             self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
@@ -266,7 +300,6 @@ class Coordinator:
     def _answer(self, address: str, name: str, message: Message) -> None:
         """Write to somebody who is not in the roster, or not yet."""
         raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
-        self.mailbox.count(message.step, name, sent=len(raw))
         self.mailbox.spawn(self._transport.answer, address, raw)
 
     async def _tell(self, session: str, target: str, message: Message) -> None:
@@ -291,8 +324,15 @@ class Coordinator:
                 fault = self._judge(session, news)
             if session.committed or not fault.culprits or isinstance(fault, _Dispute):
                 raise fault
-            self._excluded += [Exclusion(name, str(fault)) for name in fault.culprits]
+            self._exclude(fault)
             members = tuple(name for name in members if name not in fault.culprits)
+
+    def _exclude(self, fault: StudyError) -> None:
+        """Leave parties out, and listen to them no more."""
+        for name in fault.culprits:
+            self._joined.pop(name, None)
+            self._excluded.append(Exclusion(name, one_line(str(fault))))
+            self.mailbox.dismiss(name)
 
     def _session(self, members: tuple[str, ...]) -> CoordinatorSession:
         name = session_name(self._attempt)
@@ -332,8 +372,12 @@ class Coordinator:
         raise Dropout(f"{cause}: {self._excluded[-1].reason}", lost)
 
     def _on_objection(self, opened: Opened) -> None:
-        by = opened.envelope.header.sender
-        self.mailbox.interrupt(_Objected(by, opened.message(Objection)))
+        by, said = opened.envelope.header.sender, opened.message(Objection)
+        if by in self._objected:
+            raise Rejected("duplicate")
+        self._objected.add(by)
+        said = msgspec.structs.replace(said, reason=one_line(said.reason))
+        self.mailbox.interrupt(_Objected(by, said))
 
     def _judge(
         self, session: CoordinatorSession, news: Dropout | Misconduct | _Objected
@@ -347,7 +391,9 @@ class Coordinator:
             case _:
                 assert_never(news)
         by, said = news.by, news.objection
-        if said.against not in session.parties or said.against == by:
+        routed = self.mailbox.routed.get((said.at_session, said.at_step), {})
+        if said.against not in session.parties or by not in routed.get(said.against, {}):
+            # Only a sealed parcel can be bad without the coordinator seeing it.
             return Dropout(f"{by} left: {said.reason}", [by])
         if session.at_fault(said.at_session, said.at_step, said.against, by):
             return Misconduct(f"{by} found, and I confirm: {said.reason}", [said.against])
@@ -382,20 +428,19 @@ class Coordinator:
         return {name: opened.raw for name, opened in arrived.items()}, silent
 
     async def _conclude(
-        self,
-        verdict: Verdict,
-        counts: PairCounts | None,
-        members: tuple[str, ...],
-        unconfirmed: tuple[str, ...],
+        self, verdict: Verdict, counts: PairCounts | None, members: tuple[str, ...]
     ) -> Outcome:
+        """Announce the verdict. A broker that is gone now cannot take the result away any more."""
         self._enter(State.VERDICT)
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
-        raw = await self.mailbox.tell(VERDICT_SESSION, EVERYONE, verdict)
+        raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
-        gone = {*verdict.culprits, *unconfirmed, *(e.name for e in self._excluded)}
-        await self._farewell(tuple(name for name in self._joined if name not in gone))
+        gone = {*verdict.culprits, *verdict.unconfirmed}
+        with contextlib.suppress(BrokerError):
+            await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
+            await self._farewell(tuple(name for name in self._joined if name not in gone))
         self._enter(State.CLOSED)
         return Outcome(
             counts=counts,
@@ -403,7 +448,7 @@ class Coordinator:
             culprits=verdict.culprits,
             members=members,
             excluded=tuple(self._excluded),
-            unconfirmed=unconfirmed,
+            unconfirmed=verdict.unconfirmed,
             attempts=self._attempt,
             run=self.mailbox.run,
             identity=self._identity.public,
@@ -417,6 +462,7 @@ class Coordinator:
         """Stay until everybody has the verdict, so that whoever missed it can ask again."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + min(FAREWELL_S, self.study.deadlines.round_s)
+        parties = tuple(name for name in parties if name in self.mailbox.keys)
         while (left_s := deadline - loop.time()) > 0:
             try:
                 await self.mailbox.await_all(VERDICT_SESSION, Goodbye.step, parties, left_s)

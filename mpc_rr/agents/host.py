@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import MpcRrError
+from mpc_rr.errors import InternalError, MpcRrError
 from mpc_rr.protocols.exact_pairs import PairCounts
 
 
@@ -23,3 +23,7 @@ async def _end_of(party: Party) -> PairCounts | MpcRrError:
         return await party.run()
     except MpcRrError as error:
         return error
+    except Exception as error:  # noqa: BLE001  (a fault in one party must not end the others)
+        internal = InternalError(f"{party.name}: unexpected {type(error).__name__}; please report")
+        internal.__cause__ = error
+        return internal

@@ -5,12 +5,23 @@ party would not do ends its participation: it sends an objection and says why.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import Aborted, Dropout, Misconduct, Refused, StudyError
+from mpc_rr.errors import (
+    Aborted,
+    BrokerError,
+    Dropout,
+    Misconduct,
+    Refused,
+    StudyError,
+    one_line,
+)
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import (
     COORDINATOR,
@@ -21,7 +32,6 @@ from mpc_rr.network.messages import (
     Hello,
     Invitation,
     Join,
-    Message,
     Objection,
     Refusal,
     ResultSeen,
@@ -38,6 +48,7 @@ from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
 
+LAST_WORD_S = 2.0
 A = TypeVar("A", Invitation, Refusal)
 
 
@@ -92,6 +103,7 @@ class Party:
         self.mailbox.handlers[Admission.step] = self._on_admission
         self.mailbox.handlers[Roster.step] = self._on_roster
         self.mailbox.watchers[Verdict.step] = self._on_verdict
+        self._another_fingerprint: str | None = None
         self._rosters: dict[int, Roster] = {}
         self._admitted = False
 
@@ -110,10 +122,13 @@ class Party:
                     except _NewRoster as news:
                         roster = news.roster
             except Aborted:
-                await self._goodbye(b"")
+                await self._goodbye()
                 raise
             except Misconduct as fault:
                 await self._object(fault)
+                raise
+            except asyncio.CancelledError:
+                await self._object(Refused("it was interrupted"))
                 raise
 
     # ── Lobby ──────────────────────────────────────────────────────────────────────────────────
@@ -121,27 +136,40 @@ class Party:
     async def _enter_lobby(self) -> None:
         """Knock until the coordinator answers, then join until it confirms."""
         hello = Hello(self._identity.public, self._transport.address)
-        if not await self._knock(hello, lambda: bool(self.mailbox.run)):
+        hello_raw = self.mailbox.write(LOBBY_SESSION, Hello.step, COORDINATOR, hello)
+        if not await self._knock(lambda: bool(self.mailbox.run), hello_raw):
             raise Dropout(
                 f"no coordinator of study {self.study.name!r} answered within "
-                f"{self.study.deadlines.lobby_s:g} s; is it running, on this broker?",
+                f"{self.study.deadlines.lobby_s:g} s; {self._why_nobody()}",
                 [COORDINATOR],
             )
-        if not await self._knock(Join(self._identity.public), lambda: self._admitted):
+        join = Join(self._identity.public)
+        join_raw = self.mailbox.write(LOBBY_SESSION, Join.step, COORDINATOR, join)
+        # The hello is repeated too: the coordinator may have forgotten it among many others.
+        if not await self._knock(lambda: self._admitted, join_raw, hello_raw):
             raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
 
-    async def _knock(self, message: Message, answered: Callable[[], bool]) -> bool:
+    def _why_nobody(self) -> str:
+        if self._another_fingerprint is None:
+            return "is it running, on this broker?"
+        return (
+            f"one with the fingerprint {self._another_fingerprint} did, but {self._pinned} was "
+            "asked for with --coordinator"
+        )
+
+    async def _knock(self, answered: Callable[[], bool], *messages: bytes) -> bool:
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
         while not answered() and asyncio.get_running_loop().time() < deadline:
-            await self.mailbox.tell(LOBBY_SESSION, COORDINATOR, message)
+            for raw in messages:
+                await self.mailbox.transport.send(COORDINATOR, raw)
             try:
                 await self.mailbox.wait_for_news(
-                    LOBBY_SESSION, message.step, self.study.deadlines.ask_again_s
+                    LOBBY_SESSION, Admission.step, self.study.deadlines.ask_again_s
                 )
             except (Dropout, _Answered):
                 continue
             except _NewRoster as news:  # it overtook the admission: the roster says all
-                self.mailbox.interrupt(news)
+                self.mailbox.interrupt(news, before_others=True)
                 return True
         return answered()
 
@@ -166,7 +194,7 @@ class Party:
     def _on_refusal(self, opened: Opened) -> None:
         refusal = self._answer_of_a_stranger(opened, Refusal)
         self.mailbox.interrupt(
-            Refused(f"not admitted to study {self.study.name!r}: {refusal.reason}")
+            Refused(f"not admitted to study {self.study.name!r}: {one_line(refusal.reason)}")
         )
 
     def _answer_of_a_stranger(self, opened: Opened, kind: type[A]) -> A:
@@ -181,11 +209,14 @@ class Party:
         if message.answers != self._identity.public.digest:
             raise Rejected("other run")
         if self._pinned is not None and identity.fingerprint != self._pinned:
+            self._another_fingerprint = identity.fingerprint
             raise Rejected("other coordinator")
         return message
 
     def _on_admission(self, opened: Opened) -> None:
         self._from_coordinator(opened)
+        if opened.message(Admission).fingerprint != self._identity.public.fingerprint:
+            raise Rejected("misdirected")
         if self._admitted or self._rosters:
             raise Rejected("duplicate")
         self._admitted = True
@@ -219,7 +250,9 @@ class Party:
         if not mine:
             reasons = [e.reason for e in roster.excluded if e.name == self.name]
             reason = reasons[0] if reasons else "the roster is closed, this party came too late"
-            self.mailbox.interrupt(Refused(f"the coordinator left this party out: {reason}"))
+            self.mailbox.interrupt(
+                Refused(f"the coordinator left this party out: {one_line(reason)}")
+            )
         elif mine[0].identity != self._identity.public:
             self._coordinator_lies("its roster has a key under my name that is not mine")
         elif (fault := roster_fault(roster, self.study, earlier)) is not None:
@@ -243,8 +276,7 @@ class Party:
             await self._compare_rosters(session, roster)
             protocol = session.sub(self.study.protocol.name)
             counts = await self._protocol.party(protocol, self.study.schema, self._record)
-            await session.send(COORDINATOR, ResultSeen(counts.digest))
-            await self._verdict(session, counts)
+            return await self._confirmed(session, counts)
         except _NewRoster:
             if session.committed:
                 raise Misconduct(
@@ -253,7 +285,6 @@ class Party:
                     [COORDINATOR],
                 ) from None
             raise
-        return counts
 
     def _session(self, roster: Roster) -> PartySession:
         name = session_name(roster.attempt)
@@ -283,9 +314,21 @@ class Party:
         self._from_coordinator(opened)
         verdict = opened.message(Verdict)
         if not verdict.done:
-            self.mailbox.interrupt(Aborted(verdict.cause, verdict.culprits))
+            self.mailbox.interrupt(Aborted(one_line(verdict.cause), verdict.culprits))
 
-    async def _verdict(self, session: PartySession, counts: PairCounts) -> None:
+    async def _confirmed(self, session: PartySession, counts: PairCounts) -> PairCounts:
+        """The result, with the names of those of whom it is not known that they have the same.
+
+        If broker or coordinator are gone by now, the result is still there: confirmed by nobody.
+        """
+        try:
+            await session.send(COORDINATOR, ResultSeen(counts.digest))
+            unconfirmed = await self._verdict(session, counts)
+        except (BrokerError, Dropout):
+            unconfirmed = session.others
+        return msgspec.structs.replace(counts, unconfirmed=unconfirmed)
+
+    async def _verdict(self, session: PartySession, counts: PairCounts) -> tuple[str, ...]:
         """Wait for the verdict and make sure that the others have the same result."""
         arrived = await self.mailbox.collect(
             VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.timeout_s
@@ -295,13 +338,16 @@ class Party:
             raise Misconduct(
                 "the coordinator announces another result than I computed", [COORDINATOR]
             )
+        if sorted((*verdict.seen, *verdict.unconfirmed)) != sorted(session.parties):
+            raise Misconduct("the coordinator's verdict does not speak of everybody", [COORDINATOR])
         for name, raw in verdict.seen.items():
-            if name not in session.parties or self._seen_digest(session, name, raw) != digest:
+            if self._seen_digest(session, name, raw) != digest:
                 raise Misconduct(
                     f"the coordinator shows no honest confirmation of the result by {name}",
                     [COORDINATOR],
                 )
-        await self._goodbye(digest)
+        await self._goodbye()
+        return verdict.unconfirmed
 
     def _seen_digest(self, session: PartySession, name: str, raw: bytes) -> bytes | None:
         try:
@@ -318,13 +364,17 @@ class Party:
         except Rejected:
             return None
 
-    async def _goodbye(self, digest: bytes) -> None:
-        await self.mailbox.tell(VERDICT_SESSION, COORDINATOR, Goodbye(digest))
+    async def _goodbye(self) -> None:
+        with contextlib.suppress(BrokerError):
+            await self.mailbox.tell(VERDICT_SESSION, COORDINATOR, Goodbye())
 
     async def _object(self, fault: StudyError) -> None:
         """Tell the coordinator why we stop. It may not hear it; we stop all the same."""
         if not self.mailbox.run:
             return
-        against = fault.culprits[0] if fault.culprits else COORDINATOR
-        objection = Objection(against, *self.mailbox.last_wait, str(fault))
-        await self.mailbox.tell(self.mailbox.session_root, COORDINATOR, objection)
+        parties = [name for name in fault.culprits if name != COORDINATOR]
+        against = parties[0] if parties else COORDINATOR
+        objection = Objection(against, *self.mailbox.last_wait, one_line(str(fault)))
+        with contextlib.suppress(BrokerError, TimeoutError):
+            async with asyncio.timeout(LAST_WORD_S):
+                await self.mailbox.tell(self.mailbox.session_root, COORDINATOR, objection)

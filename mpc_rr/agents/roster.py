@@ -46,6 +46,8 @@ def roster_fault(roster: Roster, study: Study, earlier: Roster | None) -> str | 
         return "a party is in it twice or has no proper name"
     if len(set(keys)) != len(keys):
         return "two parties in it have the same key"
+    if not all(member.identity.usable for member in roster.members):
+        return "a party in it has a key that cannot be used"
     if not max(SMALLEST, study.parties.fewest) <= len(names) <= study.parties.count:
         return (
             f"it has {len(names)} parties where the study allows "

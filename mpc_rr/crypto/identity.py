@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from mpc_rr.randomness import Randomness
 
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+FINGERPRINT_DIGITS = 32
 SEALING_OVERHEAD_BYTES = 32 + 16  # the encapsulated key and the tag
 
 
@@ -28,6 +29,17 @@ def _verifier(raw: bytes) -> Ed25519PublicKey:
 @functools.lru_cache(maxsize=65536)
 def _sealer(raw: bytes) -> X25519PublicKey:
     return X25519PublicKey.from_public_bytes(raw)
+
+
+@functools.lru_cache(maxsize=65536)
+def _usable(signing: bytes, sealing: bytes) -> bool:
+    """Whether one can verify and seal with these keys: some 32-byte strings are no proper keys."""
+    try:
+        _verifier(signing)
+        SUITE.encrypt(b"", _sealer(sealing))
+    except ValueError:
+        return False
+    return signing != sealing
 
 
 class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -50,8 +62,13 @@ class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
     @property
     def fingerprint(self) -> str:
-        """The first sixteen hexadecimal digits of the digest, for people to compare."""
-        return self.digest.hex()[:16]
+        """The first 32 hexadecimal digits of the digest (128 bits), for people to compare."""
+        return self.digest.hex()[:FINGERPRINT_DIGITS]
+
+    @property
+    def usable(self) -> bool:
+        """Whether these are proper keys, and two different ones."""
+        return _usable(self.signing, self.sealing)
 
     def verify(self, signature: bytes, data: bytes) -> bool:
         """Whether ``signature`` on ``data`` is this identity's."""

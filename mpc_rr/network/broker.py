@@ -15,10 +15,10 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mpc_rr.errors import BrokerError
+from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import broker_guard
 from mpc_rr.network.mqtt import BrokerUrl
 
@@ -63,10 +63,34 @@ def embedded_broker(
     host: str = LOOPBACK, port: int = 0, user: str = "study", password: str | None = None
 ) -> Iterator[BrokerUrl]:
     """Run a broker inside this context; port 0 takes a free one."""
+    with _running(host, port, user, password) as (url, _):
+        yield url
+
+
+def serve_broker(
+    host: str, port: int, user: str, password: str | None, ready: Callable[[BrokerUrl], None]
+) -> None:
+    """Run a broker until it ends by itself (`BrokerError`) or this process is interrupted."""
+    with _running(host, port, user, password) as (url, guard):
+        ready(url)
+        guard.wait()
+        assert guard.stdout is not None
+        log = guard.stdout.read().decode(errors="replace")
+        raise BrokerError(f"the broker ended by itself: {_last_words(log)}")
+
+
+@contextlib.contextmanager
+def _running(
+    host: str, port: int, user: str, password: str | None
+) -> Iterator[tuple[BrokerUrl, "subprocess.Popen[bytes]"]]:
     password = secrets.token_urlsafe(18) if password is None else password
+    for what, text in (("host", host), ("user name", user), ("password", password)):
+        # NATS reads a password that begins like this as a bcrypt hash.
+        if not text or not text.isascii() or not text.isprintable() or text.startswith("$2"):
+            raise InputError(f"the broker's {what} must be plain ASCII text, and not empty")
     url, guard = _start(host, port, user, password)
     try:
-        yield url
+        yield url, guard
     finally:
         _end(guard)
 
@@ -138,9 +162,14 @@ def _wait_until_it_answers(guard: "subprocess.Popen[bytes]", host: str, port: in
 def _why_it_ended(log: str, host: str, port: int) -> str:
     if "address already in use" in log:
         return _in_use(host, port)
-    fatal = [line for line in log.splitlines() if "[FTL]" in line or "[ERR]" in line]
-    last = fatal[-1].split("] ", 2)[-1] if fatal else "no reason given"
-    return f"the embedded broker could not start on {host}:{port}: {last}"
+    return f"the embedded broker could not start on {host}:{port}: {_last_words(log)}"
+
+
+def _last_words(log: str) -> str:
+    """The last fatal line of the broker's log, or simply its last line."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    fatal = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or lines
+    return fatal[-1].split("] ", 2)[-1] if fatal else "it said nothing"
 
 
 def _end(guard: "subprocess.Popen[bytes]") -> None:

@@ -8,6 +8,7 @@ Usage: broker_guard.py FOLDER COMMAND…   (the broker's output goes to FOLDER/l
 """
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -28,7 +29,8 @@ def _stop(broker: "subprocess.Popen[bytes]") -> None:
 
 
 def _stop_when_owner_is_gone(broker: "subprocess.Popen[bytes]") -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):
+        pass
     _stop(broker)
 
 

@@ -13,6 +13,8 @@ from mpc_rr.randomness import Randomness
 PIECE_BYTES = 256 * 1024
 _WHOLE, _PIECE = b"\0", b"\1"
 _HEAD = struct.Struct("<16sII")
+_BOOKKEEPING = 512
+"""What a held piece costs in memory besides its own bytes, at most."""
 
 
 def cut(raw: bytes, rng: Randomness, piece_bytes: int = PIECE_BYTES) -> list[bytes]:
@@ -48,7 +50,7 @@ class Assembler:
         pieces = self._open.setdefault((identifier, count), {})
         if number not in pieces:
             pieces[number] = piece
-            self._held += len(piece)
+            self._held += len(piece) + _BOOKKEEPING
         if len(pieces) == count:
             self._forget((identifier, count))
             return b"".join(pieces[i] for i in range(count))
@@ -57,4 +59,4 @@ class Assembler:
         return None
 
     def _forget(self, key: tuple[bytes, int]) -> None:
-        self._held -= sum(map(len, self._open.pop(key).values()))
+        self._held -= sum(len(piece) + _BOOKKEEPING for piece in self._open.pop(key).values())

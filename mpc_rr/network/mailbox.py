@@ -22,6 +22,7 @@ from mpc_rr.errors import Dropout, Misconduct, MpcRrError, listing
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
+    LOBBY_SESSION,
     VERDICT_SESSION,
     WIRE_VERSION,
     Again,
@@ -33,6 +34,9 @@ from mpc_rr.network.transport import Transport
 
 FILED_PER_SENDER = 256
 """More steps than any protocol has: a sender that files more is flooding us."""
+
+CLOCK_STEP_S = 1e-6
+"""Less than this before a deadline is past it: a timer may not be able to wait for so little."""
 
 P = ParamSpec("P")
 Handler = Callable[[Opened], None]
@@ -81,8 +85,8 @@ class Mailbox:
         self.session_root = ""
         self.keys: dict[str, PublicIdentity] = {}
         self.rejected: Counter[str] = Counter()
-        self.traffic: dict[tuple[str, str], Traffic] = {}
-        """By (step, peer)."""
+        self.traffic: dict[tuple[str, str, str], Traffic] = {}
+        """By (session, step, peer)."""
         self.messages = self.bytes = 0
         self.open_handlers: dict[str, Handler] = {}
         """Steps whose handler checks the signature itself: the sender's key is in the message."""
@@ -138,7 +142,7 @@ class Mailbox:
     async def post(self, session: str, step: str, target: str, raw: bytes) -> None:
         """Send raw bytes, keep them for whoever asks again, and count them."""
         self._sent[session, step, target] = raw
-        self.count(step, target, sent=len(raw))
+        self.count(session, step, target, sent=len(raw))
         await self.transport.send(target, raw)
 
     def transcribe(self, raw: bytes) -> None:
@@ -170,8 +174,10 @@ class Mailbox:
         for sender in wait.wanted:
             if (session, step, sender) in self._filed:
                 wait.missing.pop(sender)
-        await self._until_done(wait, timeout_s)
-        self.round_seconds[session, step] = asyncio.get_running_loop().time() - wait.started
+        try:
+            await self._until_done(wait, timeout_s)
+        finally:
+            self.round_seconds[session, step] = asyncio.get_running_loop().time() - wait.started
 
     def take(self, session: str, step: str, senders: Iterable[str]) -> dict[str, Opened]:
         """The filed messages of these senders; they are filed no longer."""
@@ -184,11 +190,20 @@ class Mailbox:
         """
         await self._until_done(_Wait(session, step, (COORDINATOR,)), timeout_s)
 
-    def interrupt(self, news: Exception) -> None:
+    def interrupt(self, news: Exception, *, before_others: bool = False) -> None:
         """Raise ``news`` in the coroutine that waits, now or when it next waits."""
-        self._news.append(news)
+        if before_others:
+            self._news.appendleft(news)
+        else:
+            self._news.append(news)
         if self._wait is not None:
             self._wait.wake.set()
+
+    def dismiss(self, sender: str) -> None:
+        """Take no more notice of a sender: neither of what comes nor of what came already."""
+        self.keys.pop(sender, None)
+        news = [n for n in self._news if sender not in getattr(n, "culprits", ())]
+        self._news = deque(news)
 
     def waiting(self) -> tuple[str, int, int]:
         """Step, how many have come, how many are wanted: for a progress display."""
@@ -207,16 +222,17 @@ class Mailbox:
                     raise self._news.popleft()
                 if not wait.missing:
                     return
-                if loop.time() >= deadline:
+                left_s = deadline - loop.time()
+                if left_s <= CLOCK_STEP_S:
                     raise Dropout(
                         f"{listing(wait.missing)} sent nothing for step {wait.step!r} "
                         f"within {timeout_s:g} s",
                         wait.missing,
                     )
-                if not await self._woken(wait, min(self.ask_again_s, deadline - loop.time())):
+                if not await self._woken(wait, min(self.ask_again_s, left_s)):
                     for sender in tuple(wait.missing):
                         if sender in self.keys:
-                            await self._ask_again(wait, sender)
+                            self.spawn(self._ask_again, wait, sender)
         finally:
             self._wait = None
 
@@ -231,7 +247,7 @@ class Mailbox:
 
     async def _ask_again(self, wait: _Wait, sender: str) -> None:
         raw = self.write(wait.session, Again.step, sender, Again(wait.session, wait.step))
-        self.count(Again.step, sender, sent=len(raw))
+        self.count(wait.session, Again.step, sender, sent=len(raw))
         await self.transport.send(sender, raw)
 
     # ── receiving ──────────────────────────────────────────────────────────────────────────────
@@ -246,6 +262,8 @@ class Mailbox:
             self._file(raw)
         except Rejected as rejected:
             self.rejected[rejected.reason] += 1
+        except Exception:  # noqa: BLE001  (whatever is wrong with one message, go on listening)
+            self.rejected["internal error"] += 1
 
     def _file(self, raw: bytes) -> None:
         if len(raw) > self.size_limit:
@@ -255,7 +273,8 @@ class Mailbox:
         header = opened.envelope.header
         if header.step in self.open_handlers:
             self.open_handlers[header.step](opened)
-            self.count(header.step, header.sender, received=len(raw))
+            if header.sender in self.keys:
+                self.count(header.session, header.step, header.sender, received=len(raw))
             return
         key = (header.session, header.step, header.sender)
         fingerprint = hashlib.sha256(raw).digest()
@@ -263,13 +282,14 @@ class Mailbox:
         if earlier == fingerprint:
             raise Rejected("duplicate")
         self._authenticate(opened)
-        self.count(header.step, header.sender, received=len(raw))
         if header.step in self.handlers:
+            self.count(LOBBY_SESSION, header.step, header.sender, received=len(raw))
             self.handlers[header.step](opened)
             return
         if earlier is not None:
             self._contradicted(header)
         self._admit(header)
+        self.count(header.session, header.step, header.sender, received=len(raw))
         if header.step in self.watchers:
             self.watchers[header.step](opened)
         self._fingerprints[key] = fingerprint
@@ -306,28 +326,30 @@ class Mailbox:
         if header.sender in wait.missing:
             del wait.missing[header.sender]
             now = asyncio.get_running_loop().time()
-            self.traffic[header.step, header.sender].seconds = now - wait.started
+            traffic = self.traffic[header.session, header.step, header.sender]
+            traffic.seconds = now - wait.started
         if not wait.missing:
             wait.wake.set()
 
     def _on_again(self, opened: Opened) -> None:
         asker = opened.envelope.header.sender
         again = opened.message(Again)
-        session, step = again.at_session, again.at_step
-        raw = self._sent.get((session, step, asker)) or self._sent.get((session, step, EVERYONE))
-        if raw is None and session.split("/")[0] != self.session_root:
-            raw = self.catch_up
+        key = (again.at_session, again.at_step, asker)
+        raw = self._sent.get(key) or self._sent.get((*key[:2], EVERYONE))
+        if raw is None and again.at_session.split("/")[0] != self.session_root:
+            key, raw = ("", "", asker), self.catch_up
         now = asyncio.get_running_loop().time()
-        last = self._resent_at.get((session, step, asker), -self.ask_again_s)
-        if raw is None or now - last < self.ask_again_s / 2:
+        if raw is None or now - self._resent_at.get(key, -self.ask_again_s) < self.ask_again_s / 2:
             return
-        self._resent_at[session, step, asker] = now
-        self.count(step, asker, sent=len(raw))
+        self._resent_at[key] = now
+        self.count(again.at_session if key[0] else LOBBY_SESSION, Again.step, asker, sent=len(raw))
         self.spawn(self.transport.send, asker, raw)
 
-    def count(self, step: str, peer: str, *, sent: int = 0, received: int = 0) -> None:
+    def count(
+        self, session: str, step: str, peer: str, *, sent: int = 0, received: int = 0
+    ) -> None:
         """Add one message to the traffic with a peer in a step."""
-        traffic = self.traffic.setdefault((step, peer), Traffic())
+        traffic = self.traffic.setdefault((session, step, peer), Traffic())
         up, down = (sent, received) if self.me != COORDINATOR else (received, sent)
         self.messages += 1
         self.bytes += sent + received

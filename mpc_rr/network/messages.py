@@ -168,7 +168,11 @@ class ResultSeen(Message, frozen=True):
 
 
 class Verdict(Message, frozen=True):
-    """Coordinator → everyone: how the study ended. ``seen`` holds the parties' signed digests."""
+    """Coordinator → everyone: how the study ended.
+
+    ``seen`` holds the parties' signed digests of the result; ``unconfirmed`` names those who sent
+    none in time.
+    """
 
     step: ClassVar[str] = "verdict"
     done: bool
@@ -176,13 +180,13 @@ class Verdict(Message, frozen=True):
     culprits: tuple[str, ...]
     result_digest: bytes
     seen: dict[str, bytes]
+    unconfirmed: tuple[str, ...]
 
 
 class Goodbye(Message, frozen=True):
     """Party → coordinator: I have the verdict; you need not wait for me."""
 
     step: ClassVar[str] = "goodbye"
-    result_digest: bytes
 
 
 class Objection(Message, frozen=True):

@@ -10,12 +10,13 @@ published again; what it lost meanwhile, the mailboxes ask for again.
 
 import asyncio
 import contextlib
+import math
 import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 import msgspec
@@ -28,6 +29,7 @@ from mpc_rr.randomness import Randomness
 
 CONNECT_TIMEOUT_S = 10.0
 RECONNECT_S = 60.0
+SEND_S = 120.0
 IN_FLIGHT = 64
 INBOX_MESSAGES = 65536
 AT_LEAST_ONCE = 1
@@ -47,9 +49,12 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str, ca_file: Path | None = None) -> "BrokerUrl":
         """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither."""
-        url = urlsplit(text)
-        port = _port(url)
-        if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port is None:
+        try:
+            url = urlsplit(text)
+            port = url.port
+        except ValueError:
+            url, port = urlsplit(""), None
+        if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port == 0:
             raise InputError(
                 "the broker's address must look like mqtt://host:port, mqtts://host:port or "
                 "mqtt://user:password@host:port"
@@ -58,6 +63,8 @@ class BrokerUrl(msgspec.Struct, frozen=True):
         if ca_file is not None and not (tls and ca_file.is_file()):
             why = "does not exist" if tls else "needs an mqtts:// address"
             raise InputError(f"the certificate file {ca_file} {why}")
+        if ca_file is not None:
+            _tls_context(ca_file)  # told now if it is no certificate
         user = unquote(url.username) if url.username is not None else None
         password = unquote(url.password) if url.password is not None else None
         return cls(url.hostname, port or (8883 if tls else 1883), tls, user, password, ca_file)
@@ -68,7 +75,8 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     @property
     def where(self) -> str:
         """Host and port, for messages to people."""
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 def _number(code: Any) -> int:
@@ -76,11 +84,11 @@ def _number(code: Any) -> int:
     return int(getattr(code, "value", code))
 
 
-def _port(url: SplitResult) -> int | None:
+def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
     try:
-        return url.port or 0
-    except ValueError:
-        return None
+        return ssl.create_default_context(cafile=ca_file)
+    except (ssl.SSLError, OSError):
+        raise InputError(f"{ca_file} holds no certificates (PEM)") from None
 
 
 class MqttConnection:
@@ -100,7 +108,7 @@ class MqttConnection:
         self._ends: dict[str, MqttTransport] = {}
         self._assemblers: dict[str, Assembler] = {}
         self._client: aiomqtt.Client | None = None
-        self._online = asyncio.Event()
+        self._online, self._offline = asyncio.Event(), asyncio.Event()
         self._window = asyncio.Semaphore(IN_FLIGHT)
         self._failure: BrokerError | None = None
 
@@ -129,9 +137,7 @@ class MqttConnection:
             username=self._url.user,
             password=self._url.password,
             identifier=f"mpc-rr-{self._rng.bytes(8).hex()}",
-            tls_context=ssl.create_default_context(cafile=self._url.ca_file)
-            if self._url.tls
-            else None,
+            tls_context=_tls_context(self._url.ca_file) if self._url.tls else None,
             timeout=CONNECT_TIMEOUT_S,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
@@ -140,23 +146,36 @@ class MqttConnection:
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await client.__aenter__()
-                codes = await client.subscribe([(topic, AT_LEAST_ONCE) for topic in self._filters])
         except MqttConnectError as error:
             raise self._refused(error) from None
-        except (aiomqtt.MqttError, TimeoutError, OSError) as error:
+        except (aiomqtt.MqttError, TimeoutError, OSError, ValueError) as error:
             raise BrokerError(
                 f"no MQTT broker answers at {self._url.where} (waited at most "
                 f"{CONNECT_TIMEOUT_S:g} s): {str(error) or 'no answer'}; "
                 "is it running, and is the address right?"
+            ) from None
+        try:
+            await self._subscribe(client)
+        except BaseException:
+            await _close(client)
+            raise
+        self._client = client
+        self._offline.clear()
+        self._online.set()
+        return client
+
+    async def _subscribe(self, client: aiomqtt.Client) -> None:
+        try:
+            codes = await client.subscribe([(topic, AT_LEAST_ONCE) for topic in self._filters])
+        except aiomqtt.MqttError as error:
+            raise BrokerError(
+                f"the broker at {self._url.where} does not answer a subscription: {error}"
             ) from None
         if any(_number(code) >= 128 for code in codes):
             raise BrokerError(
                 f"the broker at {self._url.where} does not let us subscribe to {self._root}/…; "
                 "check its access rules"
             )
-        self._client = client
-        self._online.set()
-        return client
 
     def _refused(self, error: MqttConnectError) -> BrokerError:
         if _number(error.rc) in _BAD_CREDENTIALS:
@@ -176,8 +195,8 @@ class MqttConnection:
                             self._take(message.topic.value, payload)
                 except aiomqtt.MqttError:
                     self._online.clear()
-                    with contextlib.suppress(aiomqtt.MqttError):
-                        await client.__aexit__(None, None, None)
+                    self._offline.set()
+                    await _close(client)
                     client = await self._reconnect()
         except BrokerError as error:
             self._failure = error
@@ -185,22 +204,21 @@ class MqttConnection:
             for end in self._ends.values():
                 end.inbox.put_nowait(error)
         finally:
-            with contextlib.suppress(aiomqtt.MqttError):
-                await client.__aexit__(None, None, None)
+            await _close(client)
 
     async def _reconnect(self) -> aiomqtt.Client:
-        pause_s, waited_s = 0.1, 0.0
+        loop, pause_s = asyncio.get_running_loop(), 0.1
+        deadline = loop.time() + RECONNECT_S
         while True:
             try:
                 return await self._connect()
             except BrokerError as error:
-                if waited_s >= RECONNECT_S:
+                if loop.time() >= deadline:
                     raise BrokerError(
                         f"the connection to {self._url.where} was lost and did not come back "
                         f"within {RECONNECT_S:g} s"
                     ) from error
                 await asyncio.sleep(pause_s)
-                waited_s += pause_s
                 pause_s = min(2 * pause_s, 5.0)
 
     # ── carrying ───────────────────────────────────────────────────────────────────────────────
@@ -219,38 +237,62 @@ class MqttConnection:
         return f"{self._root}/box/{address}"
 
     async def publish(self, topic: str, raw: bytes) -> None:
-        """Publish until the broker has acknowledged every piece."""
+        """Publish until the broker has acknowledged every piece; `BrokerError` if it never does."""
         for payload in cut(raw, self._rng):
-            async with self._window:
-                while not await self._published(topic, payload):
-                    pass
+            try:
+                async with asyncio.timeout(SEND_S), self._window:
+                    while not await self._published(topic, payload):
+                        pass
+            except TimeoutError:
+                raise BrokerError(
+                    f"the broker at {self._url.where} did not acknowledge a message within "
+                    f"{SEND_S:g} s"
+                ) from None
 
     async def _published(self, topic: str, payload: bytes) -> bool:
+        """Publish once and wait for the acknowledgement as long as the connection lives."""
         await self._online.wait()
         if self._failure is not None:
             raise self._failure
         client = self._client
         assert client is not None
+        publishing = asyncio.create_task(
+            client.publish(topic, payload, qos=AT_LEAST_ONCE, timeout=math.inf)
+        )
+        losing = asyncio.create_task(self._offline.wait())
         try:
-            await client.publish(topic, payload, qos=AT_LEAST_ONCE)
+            await asyncio.wait({publishing, losing}, return_when=asyncio.FIRST_COMPLETED)
+            if not publishing.done():
+                return False
+            publishing.result()
         except aiomqtt.MqttError:
             await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
             return False
+        finally:
+            publishing.cancel()
+            losing.cancel()
         return True
 
     def _take(self, topic: str, payload: bytes) -> None:
-        assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
-        raw = assembler.add(payload)
-        if raw is None:
-            return
+        """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         if kind == "box":
             party = rest.partition("/")[2]
             ends = [self._ends[party]] if party in self._ends else []
         else:
             ends = list(self._ends.values())
-        for end in ends:
-            end.take(raw)
+        if not ends:
+            return
+        assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
+        raw = assembler.add(payload)
+        if raw is not None:
+            for end in ends:
+                end.take(raw[: self._size_limit + 1])  # enough to see that it is too large
+
+
+async def _close(client: aiomqtt.Client) -> None:
+    with contextlib.suppress(aiomqtt.MqttError):
+        await client.__aexit__(None, None, None)
 
 
 class MqttTransport:

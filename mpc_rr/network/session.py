@@ -80,26 +80,15 @@ class Session:
         """Write to one agent."""
         await self.mailbox.tell(self.name, target, message)
 
-    async def recv(self, kind: type[M], sender: str, *, check: Check[M] | None = None) -> M:
-        """Wait for one agent's message."""
-        return (await self.gather(kind, senders=(sender,), check=check))[sender]
-
-    async def gather(
-        self,
-        kind: type[M],
-        *,
-        senders: tuple[str, ...] | None = None,
-        check: Check[M] | None = None,
-    ) -> dict[str, M]:
-        """Wait for a message from each sender (all parties, if none are named)."""
-        arrived = await self._collect(kind, self.parties if senders is None else senders)
-        return self._understand_all(arrived, kind, check)
-
     async def _collect(self, kind: type[M], senders: tuple[str, ...]) -> dict[str, Opened]:
         return await self.mailbox.collect(self.name, kind.step, senders, self.timeout_s)
 
     def _understand_all(
-        self, arrived: Mapping[str, Opened], kind: type[M], check: Check[M] | None
+        self,
+        arrived: Mapping[str, Opened],
+        kind: type[M],
+        check: Check[M] | None,
+        also_blamed: tuple[str, ...] = (),
     ) -> dict[str, M]:
         """Open and check every message; all who sent a bad one are named together."""
         good: dict[str, M] = {}
@@ -111,7 +100,9 @@ class Session:
                 bad[sender] = str(error)
         if bad:
             first = min(bad)
-            raise Misconduct(f"{first}'s message for step {kind.step!r}: {bad[first]}", bad)
+            raise Misconduct(
+                f"{first}'s message for step {kind.step!r}: {bad[first]}", [*bad, *also_blamed]
+            )
         return good
 
     def _understand(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
@@ -160,7 +151,8 @@ class PartySession(Session):
         parcels = {t: box.write(self.name, kind.step, t, m) for t, m in messages.items()}
         raw = box.write(self.name, kind.step, COORDINATOR, Bundle(parcels))
         await box.post(self.name, kind.step, COORDINATOR, raw)
-        arrived = await self._open_bundle(kind, self.others, target=self.me)
+        # A parcel with a bad signature: its sender made it, or the coordinator put it there.
+        arrived = await self._open_bundle(kind, self.others, self.me, blame_sender=True)
         return self._understand_all(arrived, kind, check)
 
     async def publish(self, message: M, *, check: Check[M] | None = None) -> dict[str, M]:
@@ -168,15 +160,16 @@ class PartySession(Session):
         kind, box = type(message), self.mailbox
         raw = box.write(self.name, kind.step, EVERYONE, message)
         await box.post(self.name, kind.step, COORDINATOR, raw)
-        arrived = await self._open_bundle(kind, self.parties, target=EVERYONE)
+        # The coordinator must have checked what it hands on: a bad message here is its doing.
+        arrived = await self._open_bundle(kind, self.parties, EVERYONE, blame_sender=False)
         if arrived[self.me].raw != raw:
             raise Misconduct(
                 f"the coordinator altered my message for step {kind.step!r}", [COORDINATOR]
             )
-        return self._understand_all(arrived, kind, check)
+        return self._understand_all(arrived, kind, check, also_blamed=(COORDINATOR,))
 
     async def _open_bundle(
-        self, kind: type[M], holders: tuple[str, ...], *, target: str
+        self, kind: type[M], holders: tuple[str, ...], target: str, *, blame_sender: bool
     ) -> dict[str, Opened]:
         outer = (await self._collect(kind, (COORDINATOR,)))[COORDINATOR]
         try:
@@ -192,8 +185,11 @@ class PartySession(Session):
                     parcels[sender], self.name, sender, target, kind.step
                 )
             except ValueError as error:
+                blamed = [sender, COORDINATOR] if blame_sender else [COORDINATOR]
                 raise Misconduct(
-                    f"{sender}'s message for step {kind.step!r}: {error}", [sender]
+                    f"{sender}'s message for step {kind.step!r}, as the coordinator gave it: "
+                    f"{error}",
+                    blamed,
                 ) from None
         return arrived
 

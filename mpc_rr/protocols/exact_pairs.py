@@ -29,6 +29,8 @@ class PairCounts(msgspec.Struct, frozen=True):
     n: int
     schema: Schema
     tables: list[Counts]
+    unconfirmed: tuple[str, ...] = ()
+    """Parties whose confirmation of the very same result was not seen."""
 
     def __repr__(self) -> str:
         return f"PairCounts(n={self.n}, {len(self.tables)} tables)"

@@ -9,7 +9,7 @@ import asyncio
 
 import msgspec
 
-from mpc_rr.errors import StudyError
+from mpc_rr.errors import MpcRrError, StudyError
 from mpc_rr.network.messages import Envelope, SignedEnvelope
 from mpc_rr.network.transport import Transport
 from mpc_rr.randomness import Randomness
@@ -66,7 +66,7 @@ class FaultyTransport:
         self._silent_at = {f.step for f in faults.silent if f.party == name}
         self._crash_at = {f.step for f in faults.crash if f.party == name}
         self._silent = False
-        self._arrivals: asyncio.Queue[bytes | StudyError] = asyncio.Queue()
+        self._arrivals: asyncio.Queue[bytes | MpcRrError] = asyncio.Queue()
         self._feeder: asyncio.Task[None] | None = None
 
     @property
@@ -98,7 +98,7 @@ class FaultyTransport:
         if self._feeder is None:
             self._feeder = asyncio.get_running_loop().create_task(self._feed())
         arrived = await self._arrivals.get()
-        if isinstance(arrived, StudyError):
+        if isinstance(arrived, MpcRrError):
             raise arrived
         return arrived
 
@@ -111,7 +111,11 @@ class FaultyTransport:
         loop = asyncio.get_running_loop()
         shortest, longest = self._faults.delay_s
         while True:
-            raw = await self._inner.recv()
+            try:
+                raw = await self._inner.recv()
+            except MpcRrError as error:
+                self._arrivals.put_nowait(error)
+                return
             lost, twice, held, place = (float(x) for x in self._rng.uniform((4,)))
             if lost < self._faults.loss:
                 continue

@@ -9,7 +9,7 @@ from helpers import make_study, random_records, simulate
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import Misconduct, MpcRrError, Refused
+from mpc_rr.errors import BrokerError, Misconduct, MpcRrError, Refused
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import Bundle, Member, Roster, Verdict, decode
 from mpc_rr.randomness import SeededRandomness
@@ -191,10 +191,10 @@ def test_a_repetition_with_new_parties_is_refused():
 
 def verdicts_changed_by(change):
     class Changed(Mailbox):
-        async def tell(self, session, target, message):
+        def write(self, session, step, target, message):
             if isinstance(message, Verdict):
                 message = change(message)
-            return await super().tell(session, target, message)
+            return super().write(session, step, target, message)
 
     return Changed
 
@@ -212,7 +212,11 @@ def verdicts_changed_by(change):
         ),
         (
             lambda v: msgspec.structs.replace(v, seen=v.seen | {"party-9": b""}),
-            "no honest confirmation of the result by party-9",
+            "does not speak of everybody",
+        ),
+        (
+            lambda v: msgspec.structs.replace(v, seen={}),
+            "does not speak of everybody",
         ),
     ],
 )
@@ -221,3 +225,29 @@ def test_a_false_verdict_is_noticed(change, says):
     for end in ends.values():
         assert isinstance(end, Misconduct)
         assert says in str(end)
+
+
+def test_a_result_is_not_lost_when_the_broker_goes_at_the_end():
+    class GoneAtTheEnd(Mailbox):
+        async def post(self, session, step, target, raw):
+            if step == "verdict":
+                raise BrokerError("gone")
+            await super().post(session, step, target, raw)
+
+    outcome, ends = play(GoneAtTheEnd)
+    assert outcome.counts.n == 5
+    for name, counts in ends.items():
+        assert counts.n == 5
+        assert set(counts.unconfirmed) == set(ends) - {name}
+
+
+def test_swapped_parcels_do_not_make_an_honest_party_the_only_culprit():
+    """The sender may have made the bad parcel, or the coordinator: both are named."""
+
+    def junk(parcels):
+        return parcels | {next(iter(parcels)): b"junk"}
+
+    _, ends = play(boards_changed_by("share", junk))
+    for end in ends.values():
+        if isinstance(end, Misconduct):
+            assert "coordinator" in end.culprits

@@ -1,16 +1,24 @@
 """Parties that lie: found out, named, and nobody gets a wrong result."""
 
+import io
+
 import msgspec
 import numpy as np
 import pytest
 from helpers import assert_tables, crosstabs, make_study, random_records, simulate
+from rich.console import Console
 
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import Aborted, MpcRrError
+from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.display import show_result
+from mpc_rr.errors import Aborted, InternalError, Misconduct, MpcRrError
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import Bundle, ResultSeen, decode
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.messages import Bundle, Objection, ResultSeen, decode
 from mpc_rr.network.sealed import write
 from mpc_rr.protocols.secure_sum import Partial, Share
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.study import StudyResult
 
 SIZES = (2, 3)
 RECORDS = random_records(5, SIZES, seed=3)
@@ -214,3 +222,110 @@ def test_a_flood_of_made_up_sessions_is_bounded():
     outcome, _ = play(Flooder, minimum=4)
     assert outcome.rejected["flooding"] >= 100
     assert [e.name for e in outcome.excluded] == [LIAR]
+
+
+# ── Honest parties are not drawn in ────────────────────────────────────────────────────────────
+
+
+def with_keys(change):
+    class OddKeys(Party):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self._identity.public = change(self._identity.public)
+
+    return OddKeys
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda i: PublicIdentity(i.signing, bytes(32)),  # sealing to it is impossible
+        lambda i: PublicIdentity(i.signing, i.signing),
+        lambda i: PublicIdentity(
+            i.signing, Identity(SeededRandomness(0).fork("party-1").fork("identity")).public.sealing
+        ),
+    ],
+    ids=["low order", "one key for both", "another party's key"],
+)
+def test_keys_that_cannot_be_used_are_refused_at_the_door(change):
+    study = make_study(5, SIZES, minimum=4, lobby_s=3)
+    outcome, ends = simulate(study, RECORDS, parties={LIAR: with_keys(change)})
+    assert outcome.counts.n == 4
+    survivors_have_the_right_result(ends)
+    assert "its keys cannot be used" in str(ends[LIAR])
+
+
+class Objector(Party):
+    """Accuses somebody before there is anything to accuse anybody of."""
+
+    reason = "I do not like it"
+
+    async def _compare_rosters(self, session, roster):
+        raise Misconduct(self.reason, ["party-1"])
+
+
+class Repeating(MemoryNetwork):
+    def carry(self, sender, target, raw):
+        super().carry(sender, target, raw)
+        super().carry(sender, target, raw)
+
+
+@pytest.mark.parametrize("network", [MemoryNetwork, Repeating])
+def test_a_groundless_objection_harms_only_its_author(network):
+    """Also when the network repeats it, as at-least-once delivery may."""
+    study = make_study(5, SIZES, minimum=4)
+    outcome, ends = simulate(study, RECORDS, parties={LIAR: Objector}, network=network())
+    assert [e.name for e in outcome.excluded] == [LIAR]
+    assert outcome.counts.n == 4
+    survivors_have_the_right_result(ends)
+
+
+def test_endless_and_unprintable_reasons_are_cut():
+    class Verbose(Objector):
+        reason = "\x1b[31m[/boom]\n" + "x" * 100_000
+
+        async def _object(self, fault):
+            said = Objection("party-1", "", "", str(fault))
+            await self.mailbox.tell(self.mailbox.session_root, "coordinator", said)
+
+    outcome, ends = play(Verbose, minimum=4)
+    assert outcome.counts.n == 4
+    survivors_have_the_right_result(ends)
+    assert len(outcome.excluded[0].reason) <= 300
+    assert outcome.excluded[0].reason.isprintable()
+    result = StudyResult(make_study(5, SIZES), outcome, {}, None, "memory")
+    show_result(Console(file=io.StringIO()), result, 1.0)  # "[/boom]" is no markup of ours
+
+
+def test_an_excluded_party_cannot_come_back_to_disturb():
+    class Persistent(Party):
+        """Sends three different messages for one step, then objects, again and again."""
+
+        async def _compare_rosters(self, session, roster):
+            for k in range(3):
+                raw = self.mailbox.write(
+                    "attempt-1/exact_pairs/secure_sum", "partial", "*", Partial(bytes([k] * 6))
+                )
+                await self.mailbox.transport.send("coordinator", raw)
+            for k in range(20):
+                said = Objection("party-1", "attempt-1", "share", f"nonsense {k}")
+                raw = self.mailbox.write("attempt-1", "objection", "coordinator", said)
+                await self.mailbox.transport.send("coordinator", raw)
+            await super()._compare_rosters(session, roster)
+
+    outcome, ends = play(Persistent, minimum=4)
+    assert [e.name for e in outcome.excluded] == [LIAR]
+    assert outcome.counts.n == 4
+    assert outcome.culprits == ()
+    survivors_have_the_right_result(ends)
+
+
+def test_a_broken_party_does_not_end_its_host():
+    class Broken(Party):
+        async def _first_roster(self):
+            raise ZeroDivisionError
+
+    outcome, ends = play(Broken, minimum=4)
+    assert isinstance(ends[LIAR], InternalError)
+    assert outcome.counts.n == 4
+    survivors_have_the_right_result(ends)

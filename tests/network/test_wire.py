@@ -4,20 +4,25 @@ import json
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
+from helpers import make_schema, make_study
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.network import messages as wire
+from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
+from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "wire-v1.json"
 ALICE, BOB = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
 RUN = bytes(range(16))
+RESULT = PairCounts(4, make_schema((2, 2)), [np.array([[1, 2], [0, 1]])])
 
 
 def samples():
@@ -35,8 +40,8 @@ def samples():
             wire.Roster(1, members, (wire.Exclusion("carol", "left"),)),
             wire.RosterSeen(bytes(32)),
             wire.ResultSeen(bytes(32)),
-            wire.Verdict(False, "cause", ("carol",), b"", {"alice": b"raw"}),
-            wire.Goodbye(b""),
+            wire.Verdict(False, "cause", ("carol",), b"", {"alice": b"raw"}, ("bob",)),
+            wire.Goodbye(),
             wire.Objection("bob", "attempt-1", "share", "reason"),
             wire.Again("attempt-1", "share"),
             Share(b"\1\2\3"),
@@ -60,6 +65,13 @@ def golden():
         "bundle": wire.encode(wire.Bundle({"alice": b"1", "bob": b"22"})).hex(),
         "run_id": run_id(found["invitation"]).hex(),
         "roster_digest": roster_digest(found["roster"]).hex(),
+        "identity_digest": ALICE.public.digest.hex(),
+        "study_digest": make_study(4, (2, 3)).digest.hex(),
+        "result_digest": PairCounts(
+            4, make_schema((2, 2)), [np.array([[1, 2], [0, 1]])]
+        ).digest.hex(),
+        "pieces": [piece.hex() for piece in cut(b"abcde", SeededRandomness(3), 2)],
+        "whole": cut(b"abcde", SeededRandomness(3))[0].hex(),
     }
 
 

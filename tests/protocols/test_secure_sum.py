@@ -217,7 +217,7 @@ def test_only_two_rounds_whatever_the_number_of_cells():
     def steps(sizes):
         outcome, _ = simulate(make_study(4, sizes), random_records(4, sizes))
         return Counter(
-            step for step, peer in outcome.traffic if peer not in ("*", COORDINATOR)
+            step for _, step, peer in outcome.traffic if peer not in ("*", COORDINATOR)
         ), sum(t.messages_up for t in outcome.traffic.values())
 
     assert steps((2, 2)) == steps((4, 4, 4, 4))

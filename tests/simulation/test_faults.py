@@ -60,6 +60,10 @@ def play_schedule(seed):
     else:
         expected = None
         assert outcome.cause, where
+    faults = scenario.faults
+    if not faults.loss and faults.delay_s[1] <= 1:
+        guilty = {fault.party for fault in (*faults.silent, *faults.crash)}
+        assert {*outcome.culprits, *(e.name for e in outcome.excluded)} <= guilty, where
     for end in result.parties.values():
         if isinstance(end, MpcRrError):
             assert str(end), where
