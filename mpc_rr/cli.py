@@ -1,16 +1,13 @@
 """The command line: ``mpc-rr``. Each command reads its files, calls the library, shows the end."""
 
 import asyncio
-import contextlib
 import datetime as dt
 import json
-import os
 import re
 import secrets
-import sys
 import time
-import traceback
-from collections.abc import Iterator
+from collections.abc import Callable
+from dataclasses import asdict
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -22,19 +19,19 @@ from rich.console import Console
 from rich.markup import escape
 
 from mpc_rr.agents.coordinator import Coordinator
-from mpc_rr.agents.host import run_parties
-from mpc_rr.agents.party import Party
 from mpc_rr.agents.roster import is_party_name
+from mpc_rr.console import messages, plain_errors, print_json, run_app
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
-from mpc_rr.display import show_counts, show_result, watcher
+from mpc_rr.display import show_counts, show_plans, show_result, watcher
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.planning import budget_for_error
+from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.network.broker import LOOPBACK, serve_broker
-from mpc_rr.network.messages import COORDINATOR, NAME_RULE
+from mpc_rr.network.messages import NAME_RULE
 from mpc_rr.network.mqtt import BrokerUrl
 from mpc_rr.protocols.exact_pairs import PairCounts
-from mpc_rr.randomness import SystemRandomness
 from mpc_rr.results import (
     check_folder,
     counts_document,
@@ -45,7 +42,7 @@ from mpc_rr.results import (
 )
 from mpc_rr.scenario import Scenario, Study, load_scenario
 from mpc_rr.schema import Record
-from mpc_rr.study import StudyResult, mqtt_connection, run_study, unwatched
+from mpc_rr.study import StudyResult, Watch, coordinate_study, run_study, take_part, unwatched
 
 app = typer.Typer(
     name="mpc-rr",
@@ -58,7 +55,7 @@ Statistics on private data without a trusted collector.
 
 Parties, each holding one private record, and a coordinator that cannot read their messages count
 together over an MQTT broker: how often each pair of answers occurs, and how strongly the
-questions depend on each other. Nobody ever sees a record.
+questions depend on each other. Nobody is shown a record.
 
 Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]
 
@@ -149,7 +146,7 @@ def run(
 
     Example:  mpc-rr run scenarios/quickstart.toml --out my-results
     """
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         if (broker or broker_ca) and transport is TransportName.memory:
             raise InputError("--broker and --broker-ca have no meaning with --transport memory")
         url = BrokerUrl.parse(broker, broker_ca) if broker is not None else None
@@ -162,7 +159,7 @@ def run(
             transport=transport.value,
             broker=url,
             seed=seed,
-            watch=unwatched if as_json else watcher(_messages()),
+            watch=_watch(as_json),
         )
         _finish(result, folder, time.monotonic() - started, as_json=as_json)
 
@@ -172,11 +169,46 @@ def check(
     scenario_file: ScenarioFile, as_json: JsonOption = False, verbose: Verbose = False
 ) -> None:
     """Check a scenario file, and its data if it names any, without running it."""
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         scenario = load_scenario(scenario_file)
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
         _show_check(scenario, records, as_json=as_json)
+
+
+@app.command()
+def plan(
+    study_file: StudyFile,
+    respondents: Annotated[
+        int | None, typer.Option("--n", min=2, help="Respondents; the study's number if not given.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy budget of each record, for all its answers.")
+    ] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict the error of each randomized-response design before any data is collected.
+
+    Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
+    all pairs of attributes must be). The first line of the table is the design to prefer.
+    """
+    with plain_errors(verbose):
+        study = load_scenario(study_file).study
+        n = study.parties.count if respondents is None else respondents
+        sizes = study.schema.sizes
+        if (epsilon is None) == (error is None):
+            raise InputError("give either --epsilon or --error")
+        budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon
+        assert budget is not None
+        plans = plan_designs(sizes, n, budget)
+        if as_json:
+            print_json({"n": n, "epsilon": budget, "designs": [asdict(p) for p in plans]})
+        else:
+            show_plans(Console(), plans, n)
 
 
 @app.command()
@@ -192,12 +224,14 @@ def coordinate(
 
     The parties run elsewhere (mpc-rr party, mpc-rr host), with the same study file and broker.
     """
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         study = load_scenario(study_file).study
         url = BrokerUrl.parse(broker, broker_ca)
         folder = _result_folder(out, study)
         started = time.monotonic()
-        result = asyncio.run(_coordinate(study, url, quiet=as_json))
+        result = asyncio.run(
+            coordinate_study(study, url, announce=_announce(study, url), watch=_watch(as_json))
+        )
         _finish(result, folder, time.monotonic() - started, as_json=as_json)
 
 
@@ -225,14 +259,14 @@ def party(
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         study = load_scenario(study_file).study
         own = _own_record(study, record, csv, row)
         url = BrokerUrl.parse(broker, broker_ca)
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
-        ends = asyncio.run(_take_part(study, url, {own_name: own}, coordinator))
+        ends = _run_parties(study, url, {own_name: own}, coordinator)
         _show_party_end(ends[own_name], out, as_json=as_json)
 
 
@@ -258,7 +292,7 @@ def host(
 
     Example:  mpc-rr host study.toml --broker mqtt://host:1883 --csv people.csv --rows 1:25
     """
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         study = load_scenario(study_file).study
         records = read_csv(csv, study.schema, _row_range(rows))
         url = BrokerUrl.parse(broker, broker_ca)
@@ -267,7 +301,7 @@ def host(
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
-        ends = asyncio.run(_take_part(study, url, own, coordinator))
+        ends = _run_parties(study, url, own, coordinator)
         _show_host_end(ends, out, as_json=as_json)
 
 
@@ -294,7 +328,7 @@ def broker_command(
         entry = f"{quote(url.user or '', safe='')}:{quote(url.password or '', safe='')}"
         typer.echo(f"broker ready; give the agents:  --broker mqtt://{entry}@{url.where}")
 
-    with _plain_errors(verbose):
+    with plain_errors(verbose):
         try:
             serve_broker(host_address, port, user, password, ready)
         except KeyboardInterrupt:
@@ -304,26 +338,27 @@ def broker_command(
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
 
 
-async def _coordinate(study: Study, url: BrokerUrl, *, quiet: bool) -> StudyResult:
-    async with mqtt_connection(study, url, coordinator=True) as connection:
-        coordinator = Coordinator(study, connection.attach(COORDINATOR), SystemRandomness())
-        console = _messages()
-        console.print(
+def _watch(quiet: bool) -> Watch:
+    return unwatched if quiet else watcher(messages())
+
+
+def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
+    def announce(coordinator: Coordinator) -> None:
+        messages().print(
             f"study [bold]{study.name}[/] at {escape(repr(url))}; coordinator fingerprint "
             f"[bold]{coordinator.fingerprint}[/]",
             highlight=False,
             soft_wrap=True,
         )
-        with unwatched(coordinator) if quiet else watcher(console)(coordinator):
-            outcome = await coordinator.run()
-    return StudyResult(study, outcome, {}, None, "mqtt")
+
+    return announce
 
 
-async def _take_part(
+def _run_parties(
     study: Study, url: BrokerUrl, records: dict[str, Record], fingerprint: str | None
 ) -> dict[str, PairCounts | MpcRrError]:
     if fingerprint is None:
-        _messages().print(
+        messages().print(
             "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
             "to be the coordinator.",
             highlight=False,
@@ -333,17 +368,8 @@ async def _take_part(
             f"--coordinator takes the {FINGERPRINT_DIGITS} hexadecimal digits that the coordinator "
             "prints when it starts"
         )
-    async with mqtt_connection(study, url, coordinator=False) as connection:
-        rng = SystemRandomness()
-        parties = [
-            Party(
-                study, name, record, connection.attach(name), rng,
-                coordinator_fingerprint=fingerprint,
-            )
-            for name, record in records.items()
-        ]  # fmt: skip
-        with _messages().status(f"taking part in study {study.name} with {len(parties)} record(s)"):
-            return await run_parties(parties)
+    with messages().status(f"taking part in study {study.name} with {len(records)} record(s)"):
+        return asyncio.run(take_part(study, url, records, coordinator_fingerprint=fingerprint))
 
 
 def _own_record(study: Study, record: Path | None, csv: Path | None, row: int | None) -> Record:
@@ -385,10 +411,10 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     try:
         write_results(result, folder)
     except ResultsError as error:
-        _print_json(result_document(result))  # nothing is lost
+        print_json(result_document(result))  # nothing is lost
         raise ResultsError(f"{error}; result.json was printed instead") from None
     if as_json:
-        _print_json(result_document(result) | {"folder": str(folder)})
+        print_json(result_document(result) | {"folder": str(folder)})
     else:
         show_result(Console(), result, seconds)
         Console().print(f"Results are in {escape(str(folder))}", highlight=False, soft_wrap=True)
@@ -403,7 +429,7 @@ def _show_party_end(end: PairCounts | MpcRrError, out: Path | None, *, as_json: 
         document = json.dumps(counts_document(end), indent=2, ensure_ascii=False)
         write_folder({"result.json": document + "\n", **counts_files(end)}, out)
     if as_json:
-        _print_json(counts_document(end))
+        print_json(counts_document(end))
         return
     Console().print(f"[green]Done[/]: {end.n} parties counted together.", highlight=False)
     show_counts(Console(), end)
@@ -439,69 +465,13 @@ def _show_check(scenario: Scenario, records: int, *, as_json: bool) -> None:
         "records": records,
     }
     if as_json:
-        _print_json(facts)
+        print_json(facts)
         return
     for key, value in facts.items():
         typer.echo(f"{key:<11} {', '.join(value) if isinstance(value, list) else value}")
     typer.echo(f"{scenario.path} is in order")
 
 
-def _print_json(document: dict[str, Any]) -> None:
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
-
-
-def _messages() -> Console:
-    """For people only: never mixed into what a program reads."""
-    return Console(stderr=True)
-
-
-@contextlib.contextmanager
-def _plain_errors(verbose: bool) -> Iterator[None]:
-    """An error is one line on standard error and an exit code; the trace only on request."""
-    try:
-        yield
-    except MpcRrError as error:
-        if verbose:
-            traceback.print_exc()
-        _say(str(error))
-        raise typer.Exit(error.exit_code) from None
-    except KeyboardInterrupt:
-        _say("interrupted")
-        raise typer.Exit(130) from None
-    except OSError as error:
-        if verbose:
-            traceback.print_exc()
-        _say(f"cannot go on: {error.strerror or error}")
-        raise typer.Exit(1) from None
-
-
-def _say(message: str) -> None:
-    with contextlib.suppress(OSError):
-        typer.echo(f"mpc-rr: {message}", err=True)
-
-
 def main() -> None:
-    """Entry point of the console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
-    try:
-        code = app(standalone_mode=False)
-    except Exception as error:
-        # Typer's usage errors, whichever copy of click they come from, can format themselves.
-        if not hasattr(error, "format_message"):
-            raise
-        context = getattr(error, "ctx", None)
-        if "NoArgs" in type(error).__name__:  # its message is the help, if not printed already
-            typer.echo(error.format_message())
-            sys.exit(2)
-        path = context.command_path if context is not None else "mpc-rr"
-        _say(f"{error.format_message().rstrip('.')} (see {path} --help)")
-        sys.exit(2)
-    with contextlib.suppress(OSError):
-        sys.stdout.flush()
-    # A reader that has gone (as in "mpc-rr run … | head") must not make the exit noisy.
-    if sys.stdout.closed is False:
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code if isinstance(code, int) else 0)
+    """Run the command line."""
+    run_app(app)

@@ -1,8 +1,8 @@
-"""Run a whole scenario in this process: broker or memory, coordinator, and all parties."""
+"""Run a study: all of it in this process, or only its coordinator, or only some parties."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,6 +19,7 @@ from mpc_rr.protocols import PROTOCOLS
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
+from mpc_rr.schema import Record
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import FaultyTransport
 
@@ -101,6 +102,44 @@ async def mqtt_connection(
     )
     async with connection.open():
         yield connection
+
+
+async def coordinate_study(
+    study: Study,
+    broker: BrokerUrl,
+    *,
+    announce: Callable[[Coordinator], None] = lambda _: None,
+    watch: Watch = unwatched,
+) -> StudyResult:
+    """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready."""
+    async with mqtt_connection(study, broker, coordinator=True) as connection:
+        coordinator = Coordinator(study, connection.attach(COORDINATOR), SystemRandomness())
+        announce(coordinator)
+        with watch(coordinator):
+            outcome = await coordinator.run()
+    return StudyResult(study, outcome, {}, None, "mqtt")
+
+
+async def take_part(
+    study: Study,
+    broker: BrokerUrl,
+    records: Mapping[str, Record],
+    *,
+    coordinator_fingerprint: str | None = None,
+) -> dict[str, PairCounts | MpcRrError]:
+    """Take part in a study with some records, by the names of their parties."""
+    async with mqtt_connection(study, broker, coordinator=False) as connection:
+        return await run_parties(
+            Party(
+                study,
+                name,
+                record,
+                connection.attach(name),
+                SystemRandomness(),
+                coordinator_fingerprint=coordinator_fingerprint,
+            )
+            for name, record in records.items()
+        )
 
 
 async def _run(

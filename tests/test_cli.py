@@ -237,7 +237,22 @@ def test_check_says_what_a_scenario_is(small):
     assert "is in order" in out
 
 
-@pytest.mark.parametrize("command", ["", "run", "check", "coordinate", "party", "host", "broker"])
+def test_plan_predicts_before_any_data(small):
+    code, out, _ = mpc_rr("plan", small / "study.toml", "--n", 5000, "--epsilon", 2, "--json")
+    assert code == 0
+    designs = json.loads(out)["designs"]
+    assert [d["error"] for d in designs] == sorted(d["error"] for d in designs)
+    code, out, _ = mpc_rr("plan", small / "study.toml", "--n", 5000, "--error", 0.1)
+    assert code == 0
+    assert "mean L1 error" in out
+    code, _, err = mpc_rr("plan", small / "study.toml")
+    assert code == 2
+    assert_one_line(err, "either --epsilon or --error")
+
+
+@pytest.mark.parametrize(
+    "command", ["", "run", "plan", "check", "coordinate", "party", "host", "broker"]
+)
 def test_help_teaches(command):
     code, out, _ = mpc_rr(*command.split(), "--help")
     assert code == 0

@@ -11,7 +11,7 @@ a larger set tells more. The view itself is drawn independently of the record an
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,14 +66,6 @@ class SubsetSelection:
         """n times the variance of the estimated share of a rare value."""
         return self.miss * (1 - self.miss) / (self.hit - self.miss) ** 2
 
-    def margin_variance(self, cells: int) -> float:
-        """n times the variance of one of ``cells`` equal groups of values, all equally frequent."""
-        others = self.size / cells
-        truth = (self.hit - self.miss) / cells
-        mean = truth + others * self.miss
-        # Chosen values fall into a group nearly independently when few are chosen of many.
-        return mean * (1 - min(mean, 1) / max(self.chosen, 1)) / (self.hit - self.miss) ** 2
-
     def randomize(self, values: Codes, uniform: Uniform) -> Codes:
         """For each value a row of ``chosen`` different values, in no telling order."""
         n = len(values)
@@ -114,34 +106,59 @@ def all_views(attributes: int, together: int) -> list[tuple[int, ...]]:
 
 
 def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
-    """The groups of one size that promise the smallest error of pair tables, for any data.
+    """The groups of one size that promise the smallest error of pair tables, without any data.
 
-    Larger views let every respondent serve more pairs, at the price of a more random answer. The
-    error of a pair is predicted as if all combinations were equally frequent.
+    Larger views let every respondent serve more pairs, at the price of a more random answer.
     """
-    options = range(2, len(sizes) + 1)
-    feasible = [g for g in options if math.comb(len(sizes), g) <= MOST_VIEWS]
-    best = min(
-        feasible, key=lambda g: predicted_pair_error(sizes, all_views(len(sizes), g), epsilon)
-    )
-    return all_views(len(sizes), best)
+    shares = guessed_shares(sizes)
+    candidates = [
+        all_views(len(sizes), together)
+        for together in range(2, len(sizes) + 1)
+        if math.comb(len(sizes), together) <= MOST_VIEWS
+    ]
+
+    def error(views: list[tuple[int, ...]]) -> float:
+        return sum(view_pair_error(sizes, views, epsilon, pair, 1, shares) for pair in shares)
+
+    return min(candidates, key=error)
 
 
-def predicted_pair_error(
-    sizes: Sequence[int], views: Sequence[tuple[int, ...]], epsilon: float
+def guessed_shares(sizes: Sequence[int]) -> dict[tuple[int, int], Array]:
+    """Pair tables as skewed as answers usually are: shares 1, 1/2, 1/3, …, and independent."""
+    margins = []
+    for size in sizes:
+        weights = 1 / np.arange(1, size + 1)
+        margins.append(weights / weights.sum())
+    pairs = itertools.combinations(range(len(sizes)), 2)
+    return {(i, j): np.outer(margins[i], margins[j]) for i, j in pairs}
+
+
+def view_pair_error(
+    sizes: Sequence[int],
+    views: Sequence[tuple[int, ...]],
+    epsilon: float,
+    pair: tuple[int, int],
+    n: int,
+    shares: Mapping[tuple[int, int], Array],
 ) -> float:
-    """√n times the mean standard error of a cell, over all pairs, if all cells are equal."""
-    precision: dict[tuple[int, int], float] = {}
+    """The expected L1 error of one pair's unbiased table, pooled over the views that hold it.
+
+    ``shares`` are the true (or guessed) tables. Infinite if no view holds the pair.
+    """
+    truth = shares[pair]
+    precision = np.zeros(truth.shape)
     for view in views:
-        mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
-        for pair in itertools.combinations(view, 2):
-            cells = sizes[pair[0]] * sizes[pair[1]]
-            information = 1 / mechanism.margin_variance(cells) / len(views)
-            precision[pair] = precision.get(pair, 0.0) + information
-    pairs = list(itertools.combinations(range(len(sizes)), 2))
-    if any(pair not in precision for pair in pairs):
+        if set(pair) <= set(view):
+            mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
+            held = truth * (mechanism.hit - mechanism.miss)
+            held += mechanism.size / truth.size * mechanism.miss
+            # Chosen values fall into a cell nearly independently when few are chosen of many.
+            per_person = held * (1 - np.minimum(held, 1) / mechanism.chosen)
+            variance = per_person / (mechanism.hit - mechanism.miss) ** 2 / (n / len(views))
+            precision += 1 / np.maximum(variance, 1e-300)
+    if not precision.all():
         return math.inf
-    return sum(1 / math.sqrt(precision[pair]) for pair in pairs) / len(pairs)
+    return float(np.sqrt(2 / math.pi) * np.sqrt(1 / precision).sum())
 
 
 @dataclass(frozen=True)

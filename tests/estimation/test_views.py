@@ -12,7 +12,8 @@ from mpc_rr.estimation.views import (
     ViewDesign,
     all_views,
     best_views,
-    predicted_pair_error,
+    guessed_shares,
+    view_pair_error,
 )
 
 SIZES = (2, 3, 4)
@@ -105,7 +106,8 @@ def test_larger_budgets_choose_larger_views():
 
 
 def test_views_that_miss_a_pair_predict_an_infinite_error():
-    assert predicted_pair_error(SIZES, [(0, 1)], 1.0) == math.inf
+    shares = guessed_shares(SIZES)
+    assert view_pair_error(SIZES, [(0, 1)], 1.0, (0, 2), 100, shares) == math.inf
 
 
 @pytest.mark.parametrize(

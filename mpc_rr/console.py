@@ -1,0 +1,77 @@
+"""How the command line speaks: one line for an error, JSON for programs, the rest for people."""
+
+import contextlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from mpc_rr.errors import MpcRrError
+
+
+def messages() -> Console:
+    """For people only, on standard error: never mixed into what a program reads."""
+    return Console(stderr=True)
+
+
+def print_json(document: dict[str, Any]) -> None:
+    """For programs, on standard output."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+@contextlib.contextmanager
+def plain_errors(verbose: bool) -> Iterator[None]:
+    """An error is one line on standard error and an exit code; the trace only on request."""
+    try:
+        yield
+    except MpcRrError as error:
+        if verbose:
+            traceback.print_exc()
+        say(str(error))
+        raise typer.Exit(error.exit_code) from None
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise typer.Exit(130) from None
+    except OSError as error:
+        if verbose:
+            traceback.print_exc()
+        say(f"cannot go on: {error.strerror or error}")
+        raise typer.Exit(1) from None
+
+
+def say(message: str) -> None:
+    """One line on standard error."""
+    with contextlib.suppress(OSError):
+        typer.echo(f"mpc-rr: {message}", err=True)
+
+
+def run_app(app: typer.Typer) -> None:
+    """Run a command line to its end; usage errors, too, are one line."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        code = app(standalone_mode=False)
+    except Exception as error:
+        # Typer's usage errors, whichever copy of click they come from, can format themselves.
+        if not hasattr(error, "format_message"):
+            raise
+        context = getattr(error, "ctx", None)
+        if "NoArgs" in type(error).__name__:  # its message is the help, if not printed already
+            typer.echo(error.format_message())
+            sys.exit(2)
+        path = context.command_path if context is not None else "mpc-rr"
+        say(f"{error.format_message().rstrip('.')} (see {path} --help)")
+        sys.exit(2)
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    # A reader that has gone (as in "mpc-rr run … | head") must not make the exit noisy.
+    if sys.stdout.closed is False:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code if isinstance(code, int) else 0)

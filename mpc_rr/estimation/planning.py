@@ -1,0 +1,142 @@
+"""Which design for which budget: errors predicted before any data is collected.
+
+The prediction is the expected L1 error of the unbiased tables of all pairs of attributes, averaged
+over the pairs: Σ over cells of √(2/π)·standard error. It depends on the data only through the true
+shares; without data, `guessed_shares` are taken, skewed as answers usually are. Designs that
+assume independence between clusters (000) are predicted with what they *can* estimate without bias:
+the pair's table by Kronecker inversion.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import Array, KeepOrUniform
+from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
+
+Shares = Mapping[tuple[int, int], Array]
+"""True or guessed tables of all pairs."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A design and the error it promises."""
+
+    name: str
+    what: str
+    epsilon: float
+    error: float
+    """Expected mean L1 error of the unbiased pair tables."""
+
+
+def pairs_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """All pairs of attributes."""
+    return list(itertools.combinations(range(len(sizes)), 2))
+
+
+def design_pair_error(design: Design, pair: tuple[int, int], n: int, shares: Shares) -> float:
+    """The expected L1 error of one pair's unbiased table under a design of keep-or-uniform."""
+    truth = shares[pair]
+    keeps = []
+    for attribute in pair:
+        place = next(k for k, c in enumerate(design.clusters) if attribute in c)
+        matrix = design.matrices[place]
+        if not isinstance(matrix, KeepOrUniform):
+            raise InputError("only designs that keep or replace can be planned")
+        keeps.append((place, matrix.keep))
+    if keeps[0][0] == keeps[1][0]:
+        randomization = Kronecker([KeepOrUniform(truth.size, keeps[0][1])])
+        truth = truth.reshape(-1)
+    else:
+        randomization = Kronecker(
+            [KeepOrUniform(size, keep) for size, (_, keep) in zip(truth.shape, keeps, strict=True)]
+        )
+    second = randomization.solve_squared(randomization.apply(truth))
+    variances = np.maximum(second - truth**2, 0) / n
+    return float(np.sqrt(2 / math.pi) * np.sqrt(variances).sum())
+
+
+def plan(
+    sizes: Sequence[int],
+    n: int,
+    epsilon: float,
+    *,
+    clusters: Sequence[Sequence[int]] | None = None,
+    shares: Shares | None = None,
+) -> list[Plan]:
+    """All designs at this budget per record, the best first.
+
+    ``clusters`` are those of a dependence analysis; without them RR-Clusters cannot be planned.
+    """
+    _check(sizes, n, epsilon)
+    known = guessed_shares(sizes) if shares is None else shares
+    pairs = pairs_of(sizes)
+    keep = keep_for_total(sizes, epsilon)
+    spent = [KeepOrUniform(size, keep).epsilon for size in sizes]
+    designs = {
+        "independent": (rr_independent(sizes, keep), f"each attribute kept with {keep:.3f}"),
+        "joint": (rr_joint(sizes, epsilon), "the whole record as one value"),
+    }
+    if clusters is not None:
+        designs["clusters"] = (rr_clusters(sizes, clusters, spent), "each cluster as one value")
+    plans = [
+        Plan(name, what, epsilon, _mean([design_pair_error(d, p, n, known) for p in pairs]))
+        for name, (d, what) in designs.items()
+    ]
+    views = best_views(sizes, epsilon)
+    errors = [view_pair_error(sizes, views, epsilon, p, n, known) for p in pairs]
+    together = f"one of {len(views)} groups of {len(views[0])} attributes each"
+    plans.append(Plan("views", together, epsilon, _mean(errors)))
+    return sorted(plans, key=lambda p: p.error)
+
+
+def keep_for_total(sizes: Sequence[int], epsilon: float) -> float:
+    """The probability to keep each attribute with which all of them together spend ε."""
+    low, high = 0.0, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if sum(KeepOrUniform(size, middle).epsilon for size in sizes) > epsilon:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def budget_for_error(sizes: Sequence[int], n: int, error: float) -> Plan:
+    """The smallest budget with which some design reaches the wished error, and that design."""
+    if not error > 0:
+        raise InputError(f"the wished error must be positive, not {error}")
+    low, high = 0.01, 60.0
+    best = plan(sizes, n, high)[0]
+    if best.error > error:
+        raise InputError(
+            f"even without privacy, {n:,} respondents give an error of {best.error:.3g}; "
+            "ask more people or fewer questions"
+        )
+    while high - low > 0.005:
+        middle = (low + high) / 2
+        candidate = plan(sizes, n, middle)[0]
+        if candidate.error <= error:
+            best, high = candidate, middle
+        else:
+            low = middle
+    return best
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _check(sizes: Sequence[int], n: int, epsilon: float) -> None:
+    if len(sizes) < 2 or min(sizes) < 2:
+        raise InputError("planning needs at least two attributes with two categories each")
+    if n < 2:
+        raise InputError(f"planning needs at least two respondents, not {n}")
+    if not 0 < epsilon < math.inf:
+        raise InputError(f"the budget epsilon must be positive, not {epsilon}")
