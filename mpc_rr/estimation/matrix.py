@@ -24,6 +24,7 @@ Uniform = Callable[[tuple[int, ...]], Array]
 
 DENSE_LIMIT = 10_000_000
 WORST_CONDITION = 1e8
+CHUNK = 32_768
 
 
 class MatrixError(InputError):
@@ -162,16 +163,16 @@ class KeepOrUniform(RRMatrix):
 
     def randomize(self, values: Codes, uniform: Uniform) -> Codes:
         """One uniform number decides both whether the value is kept and what replaces it."""
-        drawn = np.atleast_1d(uniform(values.shape))
-        if self.keep >= 1:
-            return np.array(values)
-        drawn -= self.keep
-        kept = drawn < 0
-        drawn *= self.size / (1 - self.keep)
-        replaced = drawn.astype(values.dtype)
-        np.minimum(replaced, self.size - 1, out=replaced)  # rounding at the upper end
-        np.copyto(replaced, values, where=kept)
-        return replaced.reshape(values.shape)
+        flat = values.reshape(-1)
+        reported = np.empty_like(flat)
+        for start in range(0, len(flat), CHUNK):  # a piece at a time stays in the cache
+            piece = flat[start : start + CHUNK]
+            drawn = uniform(piece.shape)
+            drawn -= self.keep
+            if self.keep < 1:
+                np.minimum(drawn * (self.size / (1 - self.keep)), self.size - 1, out=drawn)
+            reported[start : start + CHUNK] = np.where(drawn < 0, piece, drawn.astype(flat.dtype))
+        return reported.reshape(values.shape)
 
     @property
     def epsilon(self) -> float:
