@@ -408,13 +408,10 @@ def _result_folder(out: Path | None, study: Study) -> Path:
 
 def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool) -> None:
     """Write and then show how a study ended; a failed one ends the command with code 1."""
-    try:
-        write_results(result, folder)
-    except ResultsError as error:
-        print_json(result_document(result))  # nothing is lost
-        raise ResultsError(f"{error}; result.json was printed instead") from None
+    document = result_document(result)
+    _written_or_printed(document, lambda: write_results(result, folder))
     if as_json:
-        print_json(result_document(result) | {"folder": str(folder)})
+        print_json(document | {"folder": str(folder)})
     else:
         show_result(Console(), result, seconds)
         Console().print(f"Results are in {escape(str(folder))}", highlight=False, soft_wrap=True)
@@ -425,14 +422,28 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
 def _show_party_end(end: PairCounts | MpcRrError, out: Path | None, *, as_json: bool) -> None:
     if isinstance(end, MpcRrError):
         raise end
+    document = counts_document(end)
     if out is not None:
-        document = json.dumps(counts_document(end), indent=2, ensure_ascii=False)
-        write_folder({"result.json": document + "\n", **counts_files(end)}, out)
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        _written_or_printed(document, lambda: write_folder(_party_files(text, end), out))
     if as_json:
-        print_json(counts_document(end))
+        print_json(document)
         return
     Console().print(f"[green]Done[/]: {end.n} parties counted together.", highlight=False)
     show_counts(Console(), end)
+
+
+def _party_files(result_json: str, counts: PairCounts) -> dict[str, str]:
+    return {"result.json": result_json, **counts_files(counts)}
+
+
+def _written_or_printed(document: dict[str, Any], write: Callable[[], None]) -> None:
+    """Write results; if that fails print them, so that nothing is lost."""
+    try:
+        write()
+    except ResultsError as error:
+        print_json(document)
+        raise ResultsError(f"{error}; result.json was printed instead") from None
 
 
 def _show_host_end(

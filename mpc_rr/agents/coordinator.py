@@ -30,7 +30,6 @@ from mpc_rr.errors import (
     Misconduct,
     MpcRrError,
     StudyError,
-    listing,
     one_line,
 )
 from mpc_rr.network.mailbox import Mailbox, Traffic
@@ -407,30 +406,36 @@ class Coordinator:
     async def _results_seen(
         self, counts: PairCounts, members: tuple[str, ...]
     ) -> tuple[dict[str, bytes], tuple[str, ...]]:
-        """The parties' signed digests of the result, and who did not send one.
+        """The parties' signed digests of the result, and who sent none, or another.
 
-        Who is silent now cannot spoil the result: everybody else has it already.
+        The result is everybody's already: whoever falls silent, objects or lies now is named as
+        not having confirmed it, and can spoil nothing.
         """
-        session, step = self.mailbox.session_root, ResultSeen.step
-        silent: tuple[str, ...] = ()
-        try:
-            await self.mailbox.await_all(session, step, members, self.study.deadlines.round_s)
-        except Dropout as dropout:
-            silent = dropout.culprits
-        except _Objected as news:
-            raise self._judge(self._session(members), news) from None
-        present = tuple(name for name in members if name not in silent)
-        arrived = self.mailbox.take(session, step, present)
+        loop, session = asyncio.get_running_loop(), self.mailbox.session_root
+        deadline = loop.time() + self.study.deadlines.round_s
+        doubtful: set[str] = set()
+        while True:
+            waiting = [name for name in members if name not in doubtful]
+            try:
+                left_s = max(deadline - loop.time(), 0)
+                await self.mailbox.await_all(session, ResultSeen.step, waiting, left_s)
+            except Dropout as dropout:
+                doubtful |= set(dropout.culprits)
+                break
+            except StudyError as news:
+                doubtful |= set(news.culprits)
+                continue
+            break
+        present = [name for name in members if name not in doubtful]
+        arrived = self.mailbox.take(session, ResultSeen.step, present)
         digest = counts.digest
-        wrong = [name for name, opened in arrived.items() if _digest_seen(opened) != digest]
-        if wrong:
-            raise Misconduct(f"{listing(wrong)} computed another result than the others", wrong)
-        return {name: opened.raw for name, opened in arrived.items()}, silent
+        seen = {n: opened.raw for n, opened in arrived.items() if _digest_seen(opened) == digest}
+        return seen, tuple(name for name in members if name not in seen)
 
     async def _conclude(
         self, verdict: Verdict, counts: PairCounts | None, members: tuple[str, ...]
     ) -> Outcome:
-        """Announce the verdict. A broker that is gone now cannot take the result away any more."""
+        """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         self._enter(State.VERDICT)
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
@@ -438,9 +443,15 @@ class Coordinator:
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
         gone = {*verdict.culprits, *verdict.unconfirmed}
-        with contextlib.suppress(BrokerError):
+        try:
             await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
             await self._farewell(tuple(name for name in self._joined if name not in gone))
+        except BrokerError:
+            pass
+        except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
         self._enter(State.CLOSED)
         return Outcome(
             counts=counts,

@@ -160,13 +160,14 @@ class Party:
     async def _knock(self, answered: Callable[[], bool], *messages: bytes) -> bool:
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
         while not answered() and asyncio.get_running_loop().time() < deadline:
-            for raw in messages:
-                await self.mailbox.transport.send(COORDINATOR, raw)
             try:
+                async with asyncio.timeout_at(deadline):
+                    for raw in messages:
+                        await self.mailbox.transport.send(COORDINATOR, raw)
                 await self.mailbox.wait_for_news(
                     LOBBY_SESSION, Admission.step, self.study.deadlines.ask_again_s
                 )
-            except (Dropout, _Answered):
+            except (Dropout, TimeoutError, _Answered):
                 continue
             except _NewRoster as news:  # it overtook the admission: the roster says all
                 self.mailbox.interrupt(news, before_others=True)

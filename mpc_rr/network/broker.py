@@ -7,6 +7,7 @@ watched by `broker_guard`, so that neither process nor folder outlives the run, 
 import contextlib
 import errno
 import json
+import re
 import secrets
 import shutil
 import socket
@@ -76,7 +77,7 @@ def serve_broker(
         guard.wait()
         assert guard.stdout is not None
         log = guard.stdout.read().decode(errors="replace")
-        raise BrokerError(f"the broker ended by itself: {_last_words(log)}")
+        raise BrokerError(f"the broker ended by itself: {_last_words(log, guard.returncode)}")
 
 
 @contextlib.contextmanager
@@ -87,7 +88,9 @@ def _running(
     for what, text in (("host", host), ("user name", user), ("password", password)):
         # NATS reads a password that begins like this as a bcrypt hash.
         if not text or not text.isascii() or not text.isprintable() or text.startswith("$2"):
-            raise InputError(f"the broker's {what} must be plain ASCII text, and not empty")
+            raise InputError(
+                f"the broker's {what} must be plain ASCII text, not empty, and not begin with $2"
+            )
     url, guard = _start(host, port, user, password)
     try:
         yield url, guard
@@ -134,7 +137,8 @@ def _start(
 def _free_port(host: str, wished: int) -> int:
     """The wished port if it is free, any free one if the wish is 0."""
     try:
-        with socket.create_server((host, wished)) as probe:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, wished), family=family) as probe:
             return int(probe.getsockname()[1])
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
@@ -152,24 +156,24 @@ def _wait_until_it_answers(guard: "subprocess.Popen[bytes]", host: str, port: in
         if guard.poll() is not None:
             assert guard.stdout is not None
             log = guard.stdout.read().decode(errors="replace")
-            raise BrokerError(_why_it_ended(log, host, port))
+            raise BrokerError(_why_it_ended(log, host, port, guard.returncode))
         with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
             return
         time.sleep(0.02)
     raise BrokerError(f"the embedded broker did not answer at {host}:{port} within {START_S:g} s")
 
 
-def _why_it_ended(log: str, host: str, port: int) -> str:
+def _why_it_ended(log: str, host: str, port: int, code: int) -> str:
     if "address already in use" in log:
         return _in_use(host, port)
-    return f"the embedded broker could not start on {host}:{port}: {_last_words(log)}"
+    return f"the embedded broker could not start on {host}:{port}: {_last_words(log, code)}"
 
 
-def _last_words(log: str) -> str:
-    """The last fatal line of the broker's log, or simply its last line."""
+def _last_words(log: str, code: int) -> str:
+    """The last line of the broker's log that is not just information, or how it ended."""
     lines = [line for line in log.splitlines() if line.strip()]
-    fatal = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or lines
-    return fatal[-1].split("] ", 2)[-1] if fatal else "it said nothing"
+    telling = [line for line in lines if not re.search(r"\[(INF|WRN|DBG)\]", line)]
+    return telling[-1].split("] ", 2)[-1] if telling else f"it was stopped (code {code})"
 
 
 def _end(guard: "subprocess.Popen[bytes]") -> None:

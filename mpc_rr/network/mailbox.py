@@ -10,6 +10,7 @@ verdict, a new roster, an objection): such news is raised by `interrupt`.
 
 import asyncio
 import hashlib
+import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
@@ -140,10 +141,10 @@ class Mailbox:
         return write(self.header(session, step, target), message, self.identity, reader)
 
     async def post(self, session: str, step: str, target: str, raw: bytes) -> None:
-        """Send raw bytes, keep them for whoever asks again, and count them."""
-        self._sent[session, step, target] = raw
+        """Send raw bytes, count them, and once they are out keep them for whoever asks again."""
         self.count(session, step, target, sent=len(raw))
         await self.transport.send(target, raw)
+        self._sent[session, step, target] = raw
 
     def transcribe(self, raw: bytes) -> None:
         """Enter a public message in the transcript."""
@@ -341,9 +342,13 @@ class Mailbox:
         now = asyncio.get_running_loop().time()
         if raw is None or now - self._resent_at.get(key, -self.ask_again_s) < self.ask_again_s / 2:
             return
-        self._resent_at[key] = now
+        self._resent_at[key] = math.inf  # not a second time while this one is on its way
         self.count(again.at_session if key[0] else LOBBY_SESSION, Again.step, asker, sent=len(raw))
-        self.spawn(self.transport.send, asker, raw)
+        self.spawn(self._resend, key, asker, raw)
+
+    async def _resend(self, key: tuple[str, str, str], asker: str, raw: bytes) -> None:
+        await self.transport.send(asker, raw)
+        self._resent_at[key] = asyncio.get_running_loop().time()
 
     def count(
         self, session: str, step: str, peer: str, *, sent: int = 0, received: int = 0

@@ -11,6 +11,7 @@ published again; what it lost meanwhile, the mailboxes ask for again.
 import asyncio
 import contextlib
 import math
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -110,6 +111,7 @@ class MqttConnection:
         self._client: aiomqtt.Client | None = None
         self._online, self._offline = asyncio.Event(), asyncio.Event()
         self._window = asyncio.Semaphore(IN_FLIGHT)
+        self._one_in_pieces = asyncio.Lock()
         self._failure: BrokerError | None = None
 
     def attach(self, name: str) -> "MqttTransport":
@@ -120,6 +122,7 @@ class MqttConnection:
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator["MqttConnection"]:
         """Connect, and stay connected as long as the context lasts."""
+        _quiet_lost_sockets(asyncio.get_running_loop())
         client = await self._connect()
         keeper = asyncio.create_task(self._keep(client))
         try:
@@ -238,16 +241,23 @@ class MqttConnection:
 
     async def publish(self, topic: str, raw: bytes) -> None:
         """Publish until the broker has acknowledged every piece; `BrokerError` if it never does."""
-        for payload in cut(raw, self._rng):
-            try:
-                async with asyncio.timeout(SEND_S), self._window:
-                    while not await self._published(topic, payload):
-                        pass
-            except TimeoutError:
-                raise BrokerError(
-                    f"the broker at {self._url.where} did not acknowledge a message within "
-                    f"{SEND_S:g} s"
-                ) from None
+        pieces = cut(raw, self._rng)
+        # The pieces of one message follow each other: many half messages would fill the memory
+        # of the one who puts them together.
+        async with self._one_in_pieces if len(pieces) > 1 else contextlib.nullcontext():
+            for piece in pieces:
+                async with self._window:
+                    await self._deliver(topic, piece)
+
+    async def _deliver(self, topic: str, payload: bytes) -> None:
+        try:
+            async with asyncio.timeout(SEND_S):
+                while not await self._published(topic, payload):
+                    pass
+        except TimeoutError:
+            raise BrokerError(
+                f"the broker at {self._url.where} did not acknowledge a message within {SEND_S:g} s"
+            ) from None
 
     async def _published(self, topic: str, payload: bytes) -> bool:
         """Publish once and wait for the acknowledgement as long as the connection lives."""
@@ -288,6 +298,25 @@ class MqttConnection:
         if raw is not None:
             for end in ends:
                 end.take(raw[: self._size_limit + 1])  # enough to see that it is too large
+
+
+def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:
+    """Keep asyncio from printing a trace when a socket is gone before paho has unregistered it.
+
+    The loss itself is noticed and handled by the keeper of the connection.
+    """
+    previous = loop.get_exception_handler()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        about_sockets = re.search("(add|remove)_(reader|writer)", str(context.get("message")))
+        if about_sockets and isinstance(context.get("exception"), OSError | ValueError):
+            return
+        if previous is not None:
+            previous(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
 
 
 async def _close(client: aiomqtt.Client) -> None:

@@ -184,14 +184,37 @@ def test_a_poisoned_sum_is_noticed_though_its_author_is_hidden():
     assert all(isinstance(end, MpcRrError) for end in ends.values())
 
 
-def test_another_result_is_named():
-    def how(mailbox, session, raw):
-        return mailbox.write(session, "result_seen", "coordinator", ResultSeen(bytes(32)))
+def another_digest(mailbox, session, raw):
+    return mailbox.write(session, "result_seen", "coordinator", ResultSeen(bytes(32)))
 
-    outcome, _ = play(lying_party("result_seen", how))
-    assert outcome.counts is None
-    assert outcome.culprits == (LIAR,)
-    assert "another result" in outcome.cause
+
+class ObjectsAtTheEnd(Party):
+    async def _verdict(self, session, counts):
+        raise Misconduct("I do not like the result", ["party-1"])
+
+
+class PublishesTwice(Party):
+    async def _verdict(self, session, counts):
+        raw = self.mailbox.write(
+            "attempt-1/exact_pairs/secure_sum", "partial", "*", Partial(bytes(6))
+        )
+        await self.mailbox.transport.send("coordinator", raw)
+        return await super()._verdict(session, counts)
+
+
+@pytest.mark.parametrize(
+    "liar",
+    [lying_party("result_seen", another_digest), ObjectsAtTheEnd, PublishesTwice],
+    ids=["another digest", "objection", "contradiction"],
+)
+def test_nobody_can_take_the_result_from_the_others_once_it_is_there(liar):
+    outcome, ends = play(liar)
+    assert outcome.counts.n == 5
+    assert set(outcome.unconfirmed) <= {LIAR}
+    for name, counts in ends.items():
+        if name != LIAR:
+            assert_tables(counts.tables, crosstabs(RECORDS, SIZES))
+            assert set(counts.unconfirmed) <= {LIAR}
 
 
 def test_two_different_messages_for_one_step_are_named():
