@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -100,6 +100,27 @@ def read_record(path: Path, schema: Schema) -> Record:
         return schema.encode(answers)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def records_from_frame(frame: Any, schema: Schema) -> npt.NDArray[np.int64]:
+    """Records as category numbers from a pandas or polars frame, or a dict of columns."""
+    columns = []
+    for attribute in schema.attributes:
+        try:
+            values = list(frame[attribute.name])
+        except Exception:  # noqa: BLE001  (each library has an exception of its own for this)
+            raise DataError(f"there is no column {attribute.name!r}") from None
+        codes: dict[object, int] = {}
+        for row, value in enumerate(values, start=1):
+            if value not in codes:
+                try:
+                    codes[value] = attribute.code(value)
+                except DataError as error:
+                    raise DataError(f"row {row}: {error}") from None
+        columns.append([codes[value] for value in values])
+    if len({len(column) for column in columns}) != 1 or not columns[0]:
+        raise DataError("the columns are empty, or of different lengths")
+    return np.array(columns, dtype=np.int64).T
 
 
 class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

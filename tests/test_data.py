@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from helpers import make_schema
 
-from mpc_rr.data import Draw, Generator, read_csv, read_record
+import mpc_rr
+from mpc_rr.data import Draw, Generator, read_csv, read_record, records_from_frame
 from mpc_rr.errors import DataError, ScenarioError
 from mpc_rr.randomness import SeededRandomness
 
@@ -107,3 +108,29 @@ def test_generated_people_follow_the_weights():
 def test_a_bad_generator_is_told(draws, says):
     with pytest.raises(ScenarioError, match=says):
         generator(draw=draws).check(SCHEMA)
+
+
+def test_a_frame_becomes_records():
+    frame = {"a1": ["v2", "v0"], "name": ["Ann", "Bob"], "a0": ["v1", "v0"]}
+    np.testing.assert_array_equal(records_from_frame(frame, SCHEMA), [[1, 2], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        ({"a0": ["v1"]}, "no column 'a1'"),
+        ({"a0": ["v1", "v7"], "a1": ["v1", "v1"]}, "row 2: attribute 'a0': 'v7' is not one"),
+        ({"a0": ["v1"], "a1": ["v1", "v1"]}, "different lengths"),
+        ({"a0": [], "a1": []}, "empty"),
+    ],
+)
+def test_a_bad_frame_is_told(frame, says):
+    with pytest.raises(DataError, match=says):
+        records_from_frame(frame, SCHEMA)
+
+
+def test_everything_promised_at_the_top_is_there():
+    for name in mpc_rr.__all__:
+        assert getattr(mpc_rr, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = mpc_rr.nonsense

@@ -164,6 +164,7 @@ class Coordinator:
         self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
         self._joined: dict[str, bytes] = {}
         self._identities: dict[str, PublicIdentity] = {}
+        self._keys_taken: set[bytes] = set()
         self._objected: set[str] = set()
         self._excluded: list[Exclusion] = []
         self._attempt = 0
@@ -269,7 +270,6 @@ class Coordinator:
     def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
         """Why this party cannot join, or None if it can (or has already)."""
         known = self._identities.get(name)
-        taken = {key for i in self._identities.values() for key in (i.signing, i.sealing)}
         if known == identity:
             return None
         if known is not None:
@@ -278,7 +278,7 @@ class Coordinator:
             return TOO_LATE
         if len(self._joined) == self.study.parties.count:
             return "the roster is closed: the study is full"
-        if not identity.usable or taken & {identity.signing, identity.sealing}:
+        if not identity.usable or self._keys_taken & {identity.signing, identity.sealing}:
             return "its keys cannot be used, or are another party's"
         return None
 
@@ -286,6 +286,7 @@ class Coordinator:
         if name not in self._identities:
             self._joined[name] = raw
             self._identities[name] = identity
+            self._keys_taken |= {identity.signing, identity.sealing}
             self.mailbox.keys[name] = identity
             self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
