@@ -23,15 +23,23 @@ from mpc_rr.agents.roster import is_party_name
 from mpc_rr.console import messages, plain_errors, print_json, run_app
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
-from mpc_rr.display import show_counts, show_plans, show_result, watcher
+from mpc_rr.display import (
+    scenario_facts,
+    show_counts,
+    show_facts,
+    show_plans,
+    show_reproduction,
+    show_result,
+    watcher,
+)
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
-from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.network.messages import NAME_RULE
 from mpc_rr.network.mqtt import BrokerUrl
 from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.reproduce import REPRODUCTIONS, reproduce
 from mpc_rr.results import (
     check_folder,
     counts_document,
@@ -40,7 +48,7 @@ from mpc_rr.results import (
     write_folder,
     write_results,
 )
-from mpc_rr.scenario import Scenario, Study, load_scenario
+from mpc_rr.scenario import Study, load_scenario
 from mpc_rr.schema import Record
 from mpc_rr.study import StudyResult, Watch, coordinate_study, run_study, take_part, unwatched
 
@@ -173,7 +181,12 @@ def check(
         scenario = load_scenario(scenario_file)
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
-        _show_check(scenario, records, as_json=as_json)
+        facts = scenario_facts(scenario, records)
+        if as_json:
+            print_json(facts)
+        else:
+            show_facts(Console(), facts)
+            typer.echo(f"{scenario_file} is in order")
 
 
 @app.command()
@@ -209,6 +222,25 @@ def plan(
             print_json({"n": n, "epsilon": budget, "designs": [asdict(p) for p in plans]})
         else:
             show_plans(Console(), plans, n)
+
+
+@app.command("reproduce")
+def reproduce_command(
+    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(REPRODUCTIONS)}.")],
+    out: OutOption = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Compute a table of the papers anew and show it beside the printed values."""
+    with plain_errors(verbose):
+        found = reproduce(name)
+        if out is not None:
+            check_folder(out)
+            write_folder({f"{name}.csv": found.csv()}, out)
+        if as_json:
+            print_json(asdict(found))
+        else:
+            show_reproduction(Console(), found)
 
 
 @app.command()
@@ -459,28 +491,6 @@ def _show_host_end(
             f"{len(failed)} of {len(ends)} parties of this host have no result; {name}: {error}"
         )
         raise Aborted(message, failed)
-
-
-def _show_check(scenario: Scenario, records: int, *, as_json: bool) -> None:
-    study = scenario.study
-    layout = PairLayout(study.schema.sizes)
-    facts: dict[str, Any] = {
-        "study": study.name,
-        "digest": study.digest.hex(),
-        "protocol": study.protocol.name,
-        "parties": study.parties.count,
-        "minimum": study.parties.fewest,
-        "attributes": list(study.schema.names),
-        "pairs": len(layout.pairs),
-        "cells": layout.cells,
-        "records": records,
-    }
-    if as_json:
-        print_json(facts)
-        return
-    for key, value in facts.items():
-        typer.echo(f"{key:<11} {', '.join(value) if isinstance(value, list) else value}")
-    typer.echo(f"{scenario.path} is in order")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,11 +14,13 @@ from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator, State
 from mpc_rr.errors import listing
-from mpc_rr.estimation.pairs import Counts
+from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.reproduce import Reproduction
 from mpc_rr.results import dependences, single_person_cells
+from mpc_rr.scenario import Scenario
 from mpc_rr.schema import Attribute
 from mpc_rr.study import StudyResult, Watch
 
@@ -171,3 +174,39 @@ def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
         "means that 5 % of the respondents are in a wrong cell.[/]",
         highlight=False,
     )
+
+
+def show_reproduction(console: Console, found: Reproduction) -> None:
+    """A table of the papers beside ours."""
+    table = Table(title=found.title, title_justify="left")
+    table.add_column("")
+    table.add_column("printed", justify="right")
+    table.add_column("ours", justify="right")
+    for what, printed, ours in found.rows:
+        table.add_row(escape(what), f"{printed:g}", f"{ours:g}")
+    console.print(table)
+    console.print(found.remark, highlight=False)
+
+
+def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
+    """What ``mpc-rr check`` says of a scenario."""
+    study = scenario.study
+    layout = PairLayout(study.schema.sizes)
+    return {
+        "study": study.name,
+        "digest": study.digest.hex(),
+        "protocol": study.protocol.name,
+        "parties": study.parties.count,
+        "minimum": study.parties.fewest,
+        "attributes": list(study.schema.names),
+        "pairs": len(layout.pairs),
+        "cells": layout.cells,
+        "records": records,
+    }
+
+
+def show_facts(console: Console, facts: dict[str, Any]) -> None:
+    """Keys and values, a line each."""
+    for key, value in facts.items():
+        text = ", ".join(value) if isinstance(value, list) else str(value)
+        console.print(f"{key:<11} {escape(text)}", highlight=False, soft_wrap=True)

@@ -250,8 +250,18 @@ def test_plan_predicts_before_any_data(small):
     assert_one_line(err, "either --epsilon or --error")
 
 
+def test_reproduce_shows_ours_beside_the_printed(small):
+    code, out, _ = mpc_rr("reproduce", "confidentiality-table1", "--out", small / "out")
+    assert code == 0
+    assert "10.434" in out
+    assert "11.975" in (small / "out" / "confidentiality-table1.csv").read_text()
+    code, _, err = mpc_rr("reproduce", "nothing")
+    assert code == 2
+    assert_one_line(err, "there is no 'nothing' to reproduce")
+
+
 @pytest.mark.parametrize(
-    "command", ["", "run", "plan", "check", "coordinate", "party", "host", "broker"]
+    "command", ["", "run", "plan", "reproduce", "check", "coordinate", "party", "host", "broker"]
 )
 def test_help_teaches(command):
     code, out, _ = mpc_rr(*command.split(), "--help")
