@@ -1,5 +1,6 @@
 """The secure sum of paper 000 §4.2: exact, and nobody learns more than the sum."""
 
+import asyncio
 import itertools
 from collections import Counter
 
@@ -77,55 +78,91 @@ def _combination_p_value(three, modulus):
 # ── What a coalition sees ──────────────────────────────────────────────────────────────────────
 
 
-def exchange_by_hand(inputs, randomness):
-    """One cell, steps 1 to 3 for all parties at once: the matrix of shares and the partial sums."""
-    n = len(inputs)
-    shares = np.array(
-        [zero_shares(n, 1, n + 1, Given(draw))[:, 0] for draw in randomness]
-    )  # row i: own share first, then to the others in order
-    sent = np.zeros((n, n), dtype=np.uint64)
-    for i in range(n):
-        others = [j for j in range(n) if j != i]
-        sent[i, i], sent[i, others] = shares[i, 0], shares[i, 1:]
-    partials = (sent.sum(axis=0) + np.array(inputs)) % (n + 1)
-    return sent, partials
+class Table:
+    """Parties that sit together: what each sends is kept, and handed over when all have sent."""
+
+    def __init__(self, names):
+        self.names = names
+        self.all_sent = asyncio.Barrier(len(names))
+        self.shares, self.partials = {}, {}
 
 
-def coalition_views(inputs, corrupt):
-    """All views of the coalition over all equally likely random choices of the honest parties."""
-    n = len(inputs)
-    honest = [i for i in range(n) if i not in corrupt]
+class Seat:
+    """A party's session at a `Table`, with the randomness that the test has chosen."""
+
+    def __init__(self, table, me, residues):
+        self._table, self.me, self.rng = table, me, Given(residues)
+        self.parties = table.names
+        self.others = tuple(name for name in table.names if name != me)
+
+    async def exchange(self, messages, *, check):
+        self._table.shares[self.me] = messages
+        await self._table.all_sent.wait()
+        return {other: self._table.shares[other][self.me] for other in self.others}
+
+    def point_of_no_return(self):
+        pass
+
+    async def publish(self, message, *, check):
+        self._table.partials[self.me] = message
+        await self._table.all_sent.wait()
+        return dict(self._table.partials)
+
+
+async def coalition_view(inputs, draws, corrupt):
+    """Run the real protocol on one cell; returns what the corrupt parties see, and the total."""
+    names = tuple("abc"[: len(inputs)])
+    table = Table(names)
+    totals = await asyncio.gather(
+        *(
+            secure_sum_party(Seat(table, name, draw), np.array([value], np.uint64))
+            for name, value, draw in zip(names, inputs, draws, strict=True)
+        )
+    )
+    assert len({int(total[0]) for total in totals}) == 1
+    seen = tuple(
+        table.shares[sender][reader].residues
+        for sender in names
+        for reader in names
+        if sender != reader and reader in corrupt
+    )
+    published = tuple(table.partials[name].residues for name in names)
+    return (seen, published), int(totals[0][0])
+
+
+async def all_views(inputs, corrupt):
+    """The coalition's views over all equally likely random choices of the honest parties."""
+    free = list(itertools.product(range(4), repeat=2))
+    honest = [k for k, name in enumerate("abc") if name not in corrupt]
     views = Counter()
-    for draws in itertools.product(
-        itertools.product(range(n + 1), repeat=n - 1), repeat=len(honest)
-    ):
-        chosen = dict(zip(honest, draws, strict=True))
-        randomness = [chosen.get(i, (1,) * (n - 1)) for i in range(n)]
-        sent, partials = exchange_by_hand(inputs, randomness)
-        seen = tuple(int(sent[i, j]) for i in honest for j in corrupt)
-        views[seen, tuple(int(x) for x in partials)] += 1
+    for chosen in itertools.product(free, repeat=len(honest)):
+        draws = [(1, 1)] * 3
+        for k, draw in zip(honest, chosen, strict=True):
+            draws[k] = draw
+        view, _ = await coalition_view(inputs, draws, corrupt)
+        views[view] += 1
     return views
 
 
-@pytest.mark.parametrize("corrupt", [[0], [1], [2]])
-def test_with_all_but_two_pooled_the_honest_two_stay_undetermined(corrupt):
+@pytest.mark.parametrize("corrupt", ["a", "b", "c"])
+async def test_with_all_but_two_pooled_the_honest_two_stay_undetermined(corrupt):
     """Exactly: the coalition's view has the same distribution whichever of the two said yes."""
-    honest = [i for i in range(3) if i not in corrupt]
+    honest = [k for k, name in enumerate("abc") if name != corrupt]
 
-    def views(first, second):
+    async def views(first, second):
         inputs = [1, 1, 1]
         inputs[honest[0]], inputs[honest[1]] = first, second
-        return coalition_views(inputs, corrupt)
+        return await all_views(inputs, corrupt)
 
-    assert views(0, 1) == views(1, 0)
-    assert views(0, 0) != views(1, 1)  # the sum itself is meant to be known
+    assert await views(0, 1) == await views(1, 0)
+    assert await views(0, 0) != await views(1, 1)  # the sum itself is meant to be known
 
 
-def test_all_but_one_pooled_know_the_last_input():
+async def test_all_but_one_pooled_know_the_last_input():
     """The limit of every secure sum, stated in the threat model."""
-    _, partials = exchange_by_hand([0, 1, 0], [(1, 2), (3, 0), (2, 2)])
-    total = int(partials.sum()) % 4
-    assert total - 0 - 0 == 1
+    for last in (0, 1):
+        _, total = await coalition_view([1, last, 1], [(1, 2), (3, 0), (2, 2)], "ac")
+        assert total - 1 - 1 == last
 
 
 # ── The protocol itself, message by message ────────────────────────────────────────────────────
