@@ -2,7 +2,6 @@
 
 import asyncio
 import datetime as dt
-import json
 import re
 import secrets
 import time
@@ -43,8 +42,8 @@ from mpc_rr.reproduce import REPRODUCTIONS, reproduce
 from mpc_rr.results import (
     check_folder,
     counts_document,
-    counts_files,
     result_document,
+    write_counts,
     write_folder,
     write_results,
 )
@@ -456,17 +455,12 @@ def _show_party_end(end: PairCounts | MpcRrError, out: Path | None, *, as_json: 
         raise end
     document = counts_document(end)
     if out is not None:
-        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-        _written_or_printed(document, lambda: write_folder(_party_files(text, end), out))
+        _written_or_printed(document, lambda: write_counts(end, out))
     if as_json:
         print_json(document)
         return
     Console().print(f"[green]Done[/]: {end.n} parties counted together.", highlight=False)
     show_counts(Console(), end)
-
-
-def _party_files(result_json: str, counts: PairCounts) -> dict[str, str]:
-    return {"result.json": result_json, **counts_files(counts)}
 
 
 def _written_or_printed(document: dict[str, Any], write: Callable[[], None]) -> None:

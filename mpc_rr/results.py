@@ -187,6 +187,11 @@ def write_results(result: StudyResult, folder: Path) -> None:
     write_folder(files, folder)
 
 
+def write_counts(counts: PairCounts, folder: Path) -> None:
+    """Write what a party has: the counts and their tables; `ResultsError` if that fails."""
+    write_folder({"result.json": _json(counts_document(counts)), **counts_files(counts)}, folder)
+
+
 def counts_files(counts: PairCounts) -> dict[str, str]:
     """The CSV tables: one per pair, and the dependences."""
     rows = [

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpc_rr.estimation.matrix import (
+    DENSE_LIMIT,
     Array,
     Codes,
     Dense,
@@ -39,10 +40,7 @@ class Kronecker:
 
     def apply(self, truth: Array) -> Array:
         """Distribution of reported records from that of true ones; a table over all attributes."""
-        self._check_shape(truth)
-        for axis, matrix in enumerate(self.matrices):
-            truth = matrix.apply(truth, axis)
-        return truth
+        return self._axis_by_axis("apply", truth)
 
     def solve(self, reported: Array, *, overwrite: bool = False) -> Array:
         """The unbiased estimate of the true distribution (000 Eq. (2), 001 Eq. (8)).
@@ -69,24 +67,21 @@ class Kronecker:
 
     def apply_transposed(self, values: Array) -> Array:
         """(P₁ ⊗ … ⊗ P_m)·x on a table."""
-        self._check_shape(values)
-        for axis, matrix in enumerate(self.matrices):
-            values = matrix.apply_transposed(values, axis)
-        return values
+        return self._axis_by_axis("apply_transposed", values)
 
     def solve_transposed(self, values: Array) -> Array:
         """The inverse of `apply_transposed`."""
-        self._check_shape(values)
-        for axis, matrix in enumerate(self.matrices):
-            values = matrix.solve_transposed(values, axis)
-        return values
+        return self._axis_by_axis("solve_transposed", values)
 
     def solve_squared(self, reported: Array) -> Array:
         """The entrywise square of a Kronecker product is the product of the squares."""
-        self._check_shape(reported)
+        return self._axis_by_axis("solve_squared", reported)
+
+    def _axis_by_axis(self, operation: str, table: Array) -> Array:
+        self._check_shape(table)
         for axis, matrix in enumerate(self.matrices):
-            reported = matrix.solve_squared(reported, axis)
-        return reported
+            table = getattr(matrix, operation)(table, axis)
+        return table
 
     def _split(self) -> tuple[int, Array | None]:
         """How many leading attributes are inverted one by one, and the inverse of the rest."""
@@ -153,7 +148,7 @@ def _undo_along_middle(view: Array, matrix: RRMatrix) -> float:
 
 def as_dense(design: Kronecker) -> Dense:
     """The product written out, for small designs and for tests."""
-    if design.size**2 > 10_000_000:
+    if design.size**2 > DENSE_LIMIT:
         raise MatrixError(f"{design.size:,} combinations are too many for a dense matrix")
     product: Array = np.ones((1, 1))
     for matrix in design.matrices:
