@@ -5,11 +5,12 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
 from rich.console import Console
+from rich.progress import Progress, TimeElapsedColumn
 
 from mpc_rr.errors import MpcRrError
 
@@ -42,6 +43,17 @@ def plain_errors(verbose: bool) -> Iterator[None]:
             traceback.print_exc()
         say(f"cannot go on: {error.strerror or error}")
         raise typer.Exit(1) from None
+
+
+@contextlib.contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error, told how much is done, of how much."""
+    console = messages()
+    columns = (*Progress.get_default_columns(), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 def say(message: str) -> None:

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,36 @@ def read_csv(path: Path, schema: Schema, rows_wanted: range | None = None) -> li
     return records
 
 
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """Some columns of a CSV file with a header line, as text, by name."""
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    try:
+        header = _header(path, rows, names)
+        places = {name: header.index(name) for name in names}
+        columns: dict[str, list[str]] = {name: [] for name in names}
+        for row in rows:
+            if row:
+                _check_fields(path, rows.line_num, row, header)
+                for name, place in places.items():
+                    columns[name].append(row[place].strip())
+    except csv.Error as error:
+        raise DataError(f"{path}, line {rows.line_num}: not a CSV file ({error})") from None
+    if not next(iter(columns.values())):
+        raise DataError(f"{path} has a header but no records")
+    return columns
+
+
+def _check_fields(path: Path, line: int, row: list[str], header: list[str]) -> None:
+    if len(row) != len(header):
+        raise DataError(
+            f"{path}, line {line}: {len(row)} fields where the header has {len(header)}"
+        )
+
+
 def _records(
     path: Path, rows: "_csv.Reader", schema: Schema, rows_wanted: range | None
 ) -> Iterator[Record]:
-    columns = _columns(path, rows, schema)
+    columns = _header(path, rows, schema.names)
     count = 0
     for row in rows:
         if not row:
@@ -59,10 +85,7 @@ def _records(
         count += 1
         if rows_wanted is not None and count not in rows_wanted:
             continue
-        if len(row) != len(columns):
-            raise DataError(
-                f"{path}, line {line}: {len(row)} fields where the header has {len(columns)}"
-            )
+        _check_fields(path, line, row, columns)
         answers = dict(zip(columns, row, strict=True))
         try:
             yield schema.encode({name: answers[name] for name in schema.names})
@@ -72,7 +95,8 @@ def _records(
         raise DataError(f"{path} has a header but no records")
 
 
-def _columns(path: Path, rows: "_csv.Reader", schema: Schema) -> list[str]:
+def _header(path: Path, rows: "_csv.Reader", wanted: Sequence[str]) -> list[str]:
+    """The names of the columns, with those that are wanted among them."""
     columns = [name.strip() for name in next(rows, [])]
     if not any(columns):
         raise DataError(f"{path} is empty: a header line with the attributes' names is needed")
@@ -81,7 +105,7 @@ def _columns(path: Path, rows: "_csv.Reader", schema: Schema) -> list[str]:
             raise DataError(f"{path}: column {number} has no name")
         if columns.count(name) > 1:
             raise DataError(f"{path}: column {name!r} is there twice")
-    missing = [name for name in schema.names if name not in columns]
+    missing = [name for name in wanted if name not in columns]
     if missing:
         raise DataError(f"{path}: there is no column {missing[0]!r}; it has {', '.join(columns)}")
     return columns

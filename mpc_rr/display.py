@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,7 +18,7 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.protocols.exact_pairs import PairCounts
-from mpc_rr.reproduce import Reproduction
+from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.results import dependences, single_person_cells
 from mpc_rr.scenario import Scenario
 from mpc_rr.schema import Attribute
@@ -177,15 +177,21 @@ def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
 
 
 def show_reproduction(console: Console, found: Reproduction) -> None:
-    """A table of the papers beside ours."""
+    """A table of the papers beside ours, and which of the paper's claims hold."""
     table = Table(title=found.title, title_justify="left")
-    table.add_column("")
-    table.add_column("printed", justify="right")
-    table.add_column("ours", justify="right")
-    for what, printed, ours in found.rows:
-        table.add_row(escape(what), f"{printed:g}", f"{ours:g}")
+    for place, column in enumerate(found.columns):
+        number = isinstance(found.rows[0][place], float | int)
+        justify: Literal["left", "right"] = "right" if number else "left"
+        table.add_column(escape(column), justify=justify, overflow="fold")
+    for row in found.rows:
+        cells = (f"{value:g}" if isinstance(value, float | int) else value or "" for value in row)
+        table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
-    console.print(found.remark, highlight=False)
+    for claim in found.claims:
+        verdict = "[green]holds[/]" if claim.holds else "[red]does not hold[/]"
+        console.print(f"{verdict}: {escape(claim.text)}", highlight=False)
+    for remark in found.remarks:
+        console.print(f"[dim]{escape(remark)}[/]", highlight=False)
 
 
 def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:

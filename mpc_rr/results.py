@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -208,16 +208,16 @@ def counts_files(counts: PairCounts) -> dict[str, str]:
     return files
 
 
-def write_folder(files: dict[str, str], folder: Path) -> None:
+def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
     """Write files into a folder that appears whole or not at all."""
     temporary: Path | None = None
     try:
         folder.absolute().parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.absolute().parent))
-        for name, text in files.items():
+        for name, content in files.items():
             place = temporary / name
             place.parent.mkdir(exist_ok=True)
-            place.write_text(text, encoding="utf-8")
+            place.write_bytes(content.encode() if isinstance(content, str) else content)
         temporary.chmod(0o755)
         os.replace(temporary, folder)  # noqa: PTH105  (over an empty folder too)
     except OSError as error:

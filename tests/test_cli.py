@@ -255,13 +255,31 @@ def test_reproduce_shows_ours_beside_the_printed(small):
     assert code == 0
     assert "10.434" in out
     assert "11.975" in (small / "out" / "confidentiality-table1.csv").read_text()
-    code, _, err = mpc_rr("reproduce", "nothing")
-    assert code == 2
-    assert_one_line(err, "there is no 'nothing' to reproduce")
+    assert (small / "out" / "confidentiality-table1.png").read_bytes().startswith(b"\x89PNG")
+    assert "does not hold: All nine" in out
+    code, out, _ = mpc_rr("reproduce", "lambda-table1", "--json")
+    assert json.loads(out)["claims"][0]["holds"] is False
 
 
 @pytest.mark.parametrize(
-    "command", ["", "run", "plan", "reproduce", "check", "coordinate", "party", "host", "broker"]
+    ("arguments", "says"),
+    [
+        (("reproduce", "nothing"), "there is no 'nothing' to reproduce"),
+        (("reproduce", "mdrr-fig2"), "give --data FILE.csv"),
+        (("reproduce", "mdrr-fig2", "--data", "people.csv"), "there is no column 'workclass'"),
+        (("data", "iris"), "there is no data set 'iris'; known: adult"),
+        (("data", "adult", "--out", "people.csv"), "exists already"),
+    ],
+)
+def test_bad_wishes_for_reproductions_are_one_line(small, arguments, says):
+    code, out, err = mpc_rr(*arguments, cwd=small)
+    assert (code, out) == (2, "")
+    assert_one_line(err, says)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "run", "plan", "reproduce", "data", "check", "coordinate", "party", "host", "broker"],
 )
 def test_help_teaches(command):
     code, out, _ = mpc_rr(*command.split(), "--help")

@@ -1,10 +1,38 @@
 import csv
+import functools
+import hashlib
+import http.server
 import io
+import threading
 
+import numpy as np
 import pytest
 
-from mpc_rr.errors import InputError
-from mpc_rr.reproduce import reproduce
+from mpc_rr.errors import DataError, InputError
+from mpc_rr.reproduce import REPRODUCTIONS, OnData, reproduce
+from mpc_rr.reproduce.adult import COLUMNS, CONFIDENTIALITY_ATTRIBUTES, download_adult, read_adult
+from mpc_rr.reproduce.plots import png
+from mpc_rr.reproduce.queries import absolute_error, random_subset, relative_error
+from mpc_rr.reproduce.runs import repeat
+
+ON_DATA = [name for name, found in REPRODUCTIONS.items() if isinstance(found, OnData)]
+PNG = b"\x89PNG"
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory):
+    """A small file with the columns of Adult; its values depend on each other."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 3, 400)
+    path = tmp_path_factory.mktemp("data") / "people.csv"
+    columns = [
+        np.where(rng.random(400) < 0.6, kind, rng.integers(0, 2 + k % 3, 400))
+        for k in range(len(CONFIDENTIALITY_ATTRIBUTES))
+    ]
+    lines = [",".join(CONFIDENTIALITY_ATTRIBUTES)]
+    lines += [",".join(f"v{value}" for value in row) for row in zip(*columns, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
 
 
 def test_the_epsilons_of_the_confidentiality_paper():
@@ -21,13 +49,133 @@ def test_the_strengths_of_the_lambda_paper():
     assert joints == [40.07, 95.15, 68.6]
 
 
-def test_a_reproduction_as_csv():
-    table = reproduce("lambda-table1")
-    lines = list(csv.reader(io.StringIO(table.csv())))
-    assert lines[0] == ["what", "printed", "ours"]
-    assert len(lines) == 13
+def test_the_factor_of_figure_1():
+    factors = dict(reproduce("mdrr-fig1").rows)
+    assert factors[1] == 1.96  # the 5 % point of χ² with one degree of freedom is 1.96²
 
 
-def test_an_unknown_name_is_told():
-    with pytest.raises(InputError, match="known: lambda-table1, confidentiality-table1"):
-        reproduce("table9")
+@pytest.mark.parametrize("name", ON_DATA)
+def test_every_experiment_runs_and_draws_its_chart(name, people):
+    told = []
+    found = reproduce(name, people, runs=2, progress=lambda done, of: told.append((done, of)))
+    assert told[-1][0] == told[-1][1]
+    assert found.rows
+    assert all(len(row) == len(found.columns) for row in found.rows)
+    lines = list(csv.reader(io.StringIO(found.csv())))
+    assert len(lines) == 1 + len(found.rows)
+    assert len(found.document()["rows"]) == len(found.rows)
+    assert png(found.chart, found.title).startswith(PNG)
+
+
+def test_table_1_gives_every_setting_its_printed_value(people):
+    rows = {row[:3]: row for row in reproduce("mdrr-table1", people, runs=2).rows}
+    assert len(rows) == 36
+    assert rows[0.1, 0.1, 50][3] == 0.335
+    assert rows[0.3, 0.3, 50][3] == 0.199
+    assert rows[0.7, 0.3, 300][3] == 0.079
+
+
+def test_the_seed_alone_decides(people):
+    """Also whether or not the runs are spread over processes."""
+    first, second = (reproduce("mdrr-fig2", people, runs=3, seed=5) for _ in range(2))
+    assert first.rows == second.rows
+    assert reproduce("mdrr-fig2", people, runs=3, seed=6).rows != first.rows
+    few = repeat(_draw, 3, 1, lambda *_: None)
+    many = repeat(_draw, 25, 1, lambda *_: None)  # enough for several processes
+    assert many[:3] == few
+    assert len(set(many)) == 25
+
+
+def _draw(rng):
+    return int(rng.integers(0, 2**40))
+
+
+def test_errors_of_queries():
+    truth, estimate = np.array([[10, 20], [30, 40]]), np.array([[0.2, 0.2], [0.2, 0.4]])
+    subset = np.array([0, 1])
+    assert absolute_error(estimate, truth, subset) == pytest.approx(10)
+    assert relative_error(estimate, truth, subset) == pytest.approx(1 / 3)
+    assert relative_error(estimate, np.array([[0, 0], [1, 1]]), subset) == np.inf
+    rng = np.random.default_rng(0)
+    assert len(random_subset((7, 15), 0.1, rng)) == 11  # rounded up
+    assert len(random_subset((10, 10), 0.7, rng)) == 70  # not 71 by a rounding error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("table9",), "known: mdrr-table1, "),
+        (("mdrr-table1",), "needs the Adult data: give --data"),
+        (("lambda-table1", "x.csv"), "neither --data nor --runs"),
+    ],
+)
+def test_bad_wishes_are_told(arguments, says):
+    with pytest.raises(InputError, match=says):
+        reproduce(*arguments)
+
+
+def test_runs_must_be_positive(people):
+    with pytest.raises(InputError, match="must be positive"):
+        reproduce("mdrr-fig2", people, runs=0)
+
+
+def test_a_column_with_one_value_is_told(tmp_path):
+    path = tmp_path / "same.csv"
+    path.write_text("sex,race\nF,a\nF,b\n")
+    with pytest.raises(DataError, match="all values of 'sex' are equal"):
+        read_adult(path, ("sex", "race"))
+    with pytest.raises(DataError, match="there is no column 'income'"):
+        read_adult(path, ("income",))
+
+
+# ── Download ───────────────────────────────────────────────────────────────────────────────────
+
+RAW = (
+    b"39, Private, 7, Some-college, 10, Divorced, Sales, Wife, White, Female, 0, 0, 40, Cuba, "
+    b"<=50K\n\n"
+)
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A real HTTP server with one file."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "adult.data").write_bytes(RAW)
+    handler = functools.partial(_Quiet, directory=str(tmp_path / "site"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{httpd.server_port}"
+        httpd.shutdown()
+        thread.join()
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+def fetch(server, out, sha256=None, path="adult.data"):
+    digest = hashlib.sha256(RAW).hexdigest() if sha256 is None else sha256
+    download_adult(out, lambda *_: None, url=f"{server}/{path}", sha256=digest, size=len(RAW))
+
+
+def test_a_download_is_checked_and_becomes_a_csv_with_header(server, tmp_path):
+    out = tmp_path / "new" / "adult.csv"
+    fetch(server, out)
+    header, row = csv.reader(out.read_text().splitlines())
+    assert header == list(COLUMNS)
+    assert dict(zip(header, row, strict=True))["native-country"] == "Cuba"
+    with pytest.raises(DataError, match="exists already"):
+        fetch(server, out)
+
+
+def test_a_wrong_or_missing_file_leaves_nothing_behind(server, tmp_path):
+    out = tmp_path / "adult.csv"
+    with pytest.raises(DataError, match="is not the Adult data set"):
+        fetch(server, out, sha256="0" * 64)
+    with pytest.raises(DataError, match=r"cannot download .*ot found"):
+        fetch(server, out, path="nothing")
+    with pytest.raises(DataError, match="cannot download"):
+        fetch("http://127.0.0.1:1", out)
+    assert not out.exists()

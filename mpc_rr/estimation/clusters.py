@@ -75,13 +75,17 @@ def dependence_graph(names: Sequence[str], dependences: Dependences) -> "nx.Grap
 
 
 def power_iteration_clusters(
-    graph: "nx.Graph[str]", clusters: int, *, as_printed: bool = False, most_iterations: int = 1000
+    graph: "nx.Graph[str]", clusters: int, *, as_printed: bool = False
 ) -> list[list[str]]:
     """Power iteration clustering of the attributes of a `dependence_graph`.
 
     The normalized affinity matrix is multiplied to a vector until its *acceleration* is small:
     then nodes of one cluster have nearly the same entry, and the entries are split into
     ``clusters`` groups, here by the exact one-dimensional k-means.
+
+    A single start can miss a cluster (the usual one, the degrees, tells apart only attributes that
+    depend on *much* and on *little*), so it is started from the degrees and from every attribute
+    alone, and the split with the smallest normalized cut is taken.
     """
     names = list(graph)
     if not 1 <= clusters <= len(names):
@@ -93,19 +97,37 @@ def power_iteration_clusters(
     # other swap their entries in every iteration, and the vector never settles.
     np.fill_diagonal(affinity, 1.0)
     degrees = affinity.sum(axis=1)
-    vector = degrees / degrees.sum()
-    change = np.full(len(names), np.inf)
-    for _ in range(most_iterations):
+    starts = [degrees / degrees.sum()]
+    if not as_printed:
+        starts += list(np.eye(len(names)))
+    splits = [_split_line(_iterate_power(affinity, start), clusters) for start in starts]
+    groups = min(splits, key=lambda split: _normalized_cut(affinity, split))
+    return [[name for name, group in zip(names, groups, strict=True) if group == g]
+            for g in sorted(set(groups))]  # fmt: skip
+
+
+def _iterate_power(affinity: Dependences, vector: Dependences, most: int = 1000) -> Dependences:
+    """Multiply the row-normalized affinity until the vector changes at an even pace."""
+    degrees = affinity.sum(axis=1)
+    change = np.full(len(vector), np.inf)
+    for _ in range(most):
         following = affinity @ vector / degrees
         following /= abs(following).sum()
         new_change = abs(following - vector)
         vector = following
-        if abs(new_change - change).max() <= 1e-5 / len(names):
+        if abs(new_change - change).max() <= 1e-5 / len(vector):
             break
         change = new_change
-    groups = _split_line(vector, clusters)
-    return [[name for name, group in zip(names, groups, strict=True) if group == g]
-            for g in sorted(set(groups))]  # fmt: skip
+    return vector
+
+
+def _normalized_cut(affinity: Dependences, groups: Sequence[int]) -> float:
+    """How much of each group's affinity goes outside, summed over the groups."""
+    labels = np.asarray(groups)
+    return sum(
+        float(affinity[labels == g][:, labels != g].sum() / affinity[labels == g].sum())
+        for g in set(groups)
+    )
 
 
 def _split_line(values: npt.NDArray[np.float64], parts: int) -> list[int]:

@@ -26,6 +26,7 @@ from mpc_rr.estimation.distribution import (
     unbiased,
 )
 from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.latent import Answers
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform, MatrixError, RRMatrix, Uniform
 
 ENUMERABLE = 100_000_000
@@ -116,6 +117,17 @@ class Fitted:
         self.reported = check_records(reported, design.sizes)
         self.n = len(self.reported)
 
+    def answers(self) -> list[Answers]:
+        """The reports as `mpc_rr.estimation.latent` wants them, a group for each cluster."""
+        everybody = np.arange(self.n)
+        groups = []
+        for cluster, matrix in zip(self.design.clusters, self.design.matrices, strict=True):
+            if not isinstance(matrix, KeepOrUniform):
+                raise MatrixError("latent classes need answers that are kept or uniform")
+            reported = self.reported[:, np.newaxis, list(cluster)]
+            groups.append(Answers(cluster, everybody, reported, matrix.epsilon))
+        return groups
+
     def counts(self, attributes: Sequence[int]) -> Array:
         """How often each combination of these attributes was reported."""
         shape = tuple(self.design.sizes[a] for a in attributes)
@@ -203,13 +215,29 @@ class Fitted:
             order += part
         return product.transpose([order.index(a) for a in attributes])
 
+    def small_table(self, attributes: Sequence[int], repair: Repair = "project") -> Array:
+        """The joint of a few attributes of one huge cluster, without its own joint.
+
+        Their reports alone are inverted: keep-or-uniform on the cluster is keep-or-uniform on them.
+        """
+        ((cluster, part),) = self._parts(attributes)
+        return self._from_reports(cluster, part, repair).transpose(
+            [part.index(a) for a in attributes]
+        )
+
+    def _from_reports(self, cluster: tuple[int, ...], part: list[int], repair: Repair) -> Array:
+        counts = self.counts(part)
+        matrix = self.design.matrices[self.design.clusters.index(cluster)]
+        if not isinstance(matrix, KeepOrUniform):
+            raise MatrixError(f"cluster {cluster} is not kept or uniform; estimate it as a whole")
+        margin = KeepOrUniform(counts.size, matrix.keep)
+        return _repaired(counts.ravel(), margin, repair).reshape(counts.shape)
+
     def _part_of_cluster(self, cluster: tuple[int, ...], part: list[int], repair: Repair) -> Array:
         size = math.prod(self.design.sizes[a] for a in cluster)
         matrix = self.design.matrices[self.design.clusters.index(cluster)]
         if size > ENUMERABLE and isinstance(matrix, KeepOrUniform):
-            counts = self.counts(part)
-            margin = KeepOrUniform(counts.size, matrix.keep)
-            return _repaired(counts.ravel(), margin, repair).reshape(counts.shape)
+            return self._from_reports(cluster, part, repair)
         joint = self.cluster_joint(cluster, repair)
         others = tuple(k for k, a in enumerate(cluster) if a not in part)
         return np.asarray(joint.sum(axis=others))

@@ -6,6 +6,7 @@ paper says it does: the nearest distribution in the Euclidean sense), and `maxim
 (expectation maximization, the iterative Bayesian update of the paper's reference [2], accelerated).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -197,6 +198,11 @@ def _percentile(categories: int, alpha: float) -> float:
     if not 0 < alpha < 1:
         raise InputError(f"alpha lies between 0 and 1, not {alpha}")
     return float(chdtri(1, alpha / categories))
+
+
+def absolute_error_factor(categories: int, alpha: float = 0.05) -> float:
+    """√B of Eq. (5): how the error grows with the number of categories (000, Figure 1)."""
+    return math.sqrt(_percentile(categories, alpha))
 
 
 def absolute_error_bound(reported: Array, n: int, alpha: float = 0.05) -> float:

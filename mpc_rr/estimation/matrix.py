@@ -174,6 +174,17 @@ class KeepOrUniform(RRMatrix):
             reported[start : start + CHUNK] = np.where(drawn < 0, piece, drawn.astype(flat.dtype))
         return reported.reshape(values.shape)
 
+    def randomize_counts(self, counts: Codes, rng: np.random.Generator) -> Codes:
+        """What the counts of many respondents' true values become: for simulation, at no cost.
+
+        Distributed exactly as if each respondent had been randomized: of each count a binomial
+        share is kept, everybody else is spread evenly.
+        """
+        kept = rng.binomial(counts, self.keep)
+        others = int(counts.sum() - kept.sum())
+        spread = rng.multinomial(others, np.full(self.size, 1 / self.size))
+        return np.asarray(kept + spread.reshape(counts.shape))
+
     @property
     def epsilon(self) -> float:
         """ln(1 + keep·r/(1 − keep))."""

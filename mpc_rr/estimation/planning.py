@@ -9,7 +9,7 @@ the pair's table by Kronecker inversion.
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.lambdas import keep_for_beta
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
 
@@ -79,7 +80,17 @@ def plan(
     pairs = pairs_of(sizes)
     keep = keep_for_total(sizes, epsilon)
     spent = [KeepOrUniform(size, keep).epsilon for size in sizes]
+    lambdas = lambdas_for_total(sizes, epsilon)
+    strength = KeepOrUniform(sizes[0], lambdas[0]).beta
     designs = {
+        "lambda": (
+            Design(
+                tuple(sizes),
+                tuple((a,) for a in range(len(sizes))),
+                tuple(map(KeepOrUniform, sizes, lambdas)),
+            ),
+            f"each attribute randomized to {strength:.0%} of its entropy",
+        ),
         "independent": (rr_independent(sizes, keep), f"each attribute kept with {keep:.3f}"),
         "joint": (rr_joint(sizes, epsilon), "the whole record as one value"),
     }
@@ -98,10 +109,26 @@ def plan(
 
 def keep_for_total(sizes: Sequence[int], epsilon: float) -> float:
     """The probability to keep each attribute with which all of them together spend ε."""
+    return _largest(lambda keep: [keep] * len(sizes), sizes, epsilon)
+
+
+def lambdas_for_total(sizes: Sequence[int], epsilon: float) -> list[float]:
+    """The λ of each attribute with which all have the same entropy share β and spend ε together."""
+
+    def lambdas(weakness: float) -> list[float]:
+        return [keep_for_beta(size, 1 - weakness) for size in sizes]
+
+    return lambdas(_largest(lambdas, sizes, epsilon))
+
+
+def _largest(keeps: Callable[[float], list[float]], sizes: Sequence[int], epsilon: float) -> float:
+    """The largest number in [0, 1] whose ``keeps`` spend at most ε together, by bisection."""
     low, high = 0.0, 1.0
-    for _ in range(200):
+    for _ in range(60):
         middle = (low + high) / 2
-        if sum(KeepOrUniform(size, middle).epsilon for size in sizes) > epsilon:
+        if sum(KeepOrUniform(s, k).epsilon for s, k in zip(sizes, keeps(middle), strict=True)) > (
+            epsilon
+        ):
             high = middle
         else:
             low = middle

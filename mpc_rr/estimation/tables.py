@@ -2,6 +2,7 @@
 
 * `shrunk_pair`: the unbiased table of a pair, its dependence term shrunk towards independence by
   how much of it is noise. From RR-Independent this gives the joint that the papers call lost.
+* `best_pair_tables`: all pairs, shrunk towards a model of latent classes instead. The default.
 * `likely_pair`: the pair's table by maximum likelihood.
 * `agree`: tables that share attributes are made to agree about them.
 * `maximum_entropy`: the joint distribution that has given tables and assumes nothing else.
@@ -21,6 +22,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.designs import Fitted
 from mpc_rr.estimation.distribution import Estimate, maximum_likelihood, project_to_simplex
+from mpc_rr.estimation.latent import CLASSES, latent_classes
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 
 Tables = Mapping[tuple[int, ...], Array]
@@ -41,13 +43,30 @@ def shrunk_pair(fitted: Fitted, first: int, second: int) -> Array:
     return shrunk(estimate, np.outer(margins[0], margins[1]))
 
 
-def shrunk(estimate: Estimate, independent: Array) -> Array:
-    """An unbiased table drawn towards independence by the share of its dependence that is noise."""
-    dependence = estimate.shares - independent
-    energy = float((dependence**2).sum())
-    noise = float((estimate.standard_errors**2).sum())
+def shrunk(estimate: Estimate, towards: Array) -> Array:
+    """An unbiased table drawn towards a model of it, by how much of the difference is noise.
+
+    Noise alone would give a difference of Σ variance, give or take √(2/cells) of it; only what is
+    beyond that counts as real.
+    """
+    difference = estimate.shares - towards
+    energy = float((difference**2).sum())
+    freedom = math.prod(size - 1 for size in towards.shape)
+    noise = float((estimate.standard_errors**2).sum()) * (1 + math.sqrt(2 / max(freedom, 1)))
     factor = max(0.0, 1 - noise / energy) if energy > 0 else 0.0
-    return project_to_simplex(independent + factor * dependence)
+    return project_to_simplex(towards + factor * difference)
+
+
+def best_pair_tables(fitted: Fitted, *, classes: int = CLASSES) -> dict[tuple[int, ...], Array]:
+    """The tables of all pairs by the best estimator there is for reports on all attributes.
+
+    A mixture of latent classes is fitted to all answers at once; each pair's unbiased table is then
+    shrunk towards it. So little data follows the model, much data overrules it.
+    """
+    sizes = fitted.design.sizes
+    model = latent_classes(fitted.answers(), sizes, fitted.n, classes=classes)
+    pairs = itertools.combinations(range(len(sizes)), 2)
+    return {pair: shrunk(fitted.unbiased(pair), model.table(pair)) for pair in pairs}
 
 
 def likely_pair(fitted: Fitted, first: int, second: int, *, tolerance: float = 1e-7) -> Array:

@@ -18,7 +18,8 @@ import numpy as np
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import check_records
-from mpc_rr.estimation.distribution import Estimate, project_to_simplex
+from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.latent import CLASSES, Answers, latent_classes
 from mpc_rr.estimation.matrix import (
     Array,
     Codes,
@@ -216,29 +217,42 @@ class ViewDesign:
         n = sum(e.n for e in found)
         return Estimate(shares.reshape(shape), np.sqrt(variances).reshape(shape), n)
 
+    def _codes(self, view: tuple[int, ...], attribute: int, reports: Codes) -> Codes:
+        """The category of one attribute in each reported combination of a view."""
+        after = math.prod(self.sizes[a] for a in view[view.index(attribute) + 1 :])
+        return np.asarray(reports // after % self.sizes[attribute])
+
     def _cells(self, view: tuple[int, ...], attributes: tuple[int, ...], reports: Codes) -> Codes:
         """Reported combinations of a view as cells of the table of some of its attributes."""
         cells = np.zeros_like(reports)
         for attribute in attributes:
-            after = math.prod(self.sizes[a] for a in view[view.index(attribute) + 1 :])
-            cells = cells * self.sizes[attribute] + reports // after % self.sizes[attribute]
+            cells = cells * self.sizes[attribute] + self._codes(view, attribute, reports)
         return cells
 
-    def pair_tables(self, reports: ViewReports) -> dict[tuple[int, ...], Array]:
+    def answers(self, reports: ViewReports) -> list[Answers]:
+        """The reports as `mpc_rr.estimation.latent` wants them, a group for each view."""
+        groups = []
+        for number, view in enumerate(self.views):
+            reported = reports.reports[view]
+            codes = np.stack([self._codes(view, a, reported) for a in view], axis=2)
+            who = np.nonzero(reports.drawn == number)[0]
+            groups.append(Answers(view, who, codes, self.epsilon))
+        return groups
+
+    def pair_tables(
+        self, reports: ViewReports, *, classes: int = CLASSES
+    ) -> dict[tuple[int, ...], Array]:
         """Proper tables of all pairs that agree about the attributes they share.
 
-        Margins come from all views that hold an attribute; a pair's dependence is shrunk towards
-        independence by how much of it is noise.
+        A mixture of latent classes is fitted to all reports; where views hold a pair, its unbiased
+        table overrules the model by as much as is not noise.
         """
-        margins = {
-            a: project_to_simplex(self.estimate(reports, (a,)).shares)
-            for a in range(len(self.sizes))
-        }
+        answers = self.answers(reports)
+        model = latent_classes(answers, self.sizes, len(reports.drawn), classes=classes)
         tables: dict[tuple[int, ...], Array] = {}
         precisions: dict[tuple[int, ...], float] = {}
         for pair in itertools.combinations(range(len(self.sizes)), 2):
             estimate = self.estimate(reports, pair)
-            independent = np.outer(margins[pair[0]], margins[pair[1]])
-            tables[pair] = shrunk(estimate, independent)
+            tables[pair] = shrunk(estimate, model.table(pair))
             precisions[pair] = 1 / max(float((estimate.standard_errors**2).sum()), 1e-300)
         return agree(tables, precisions)

@@ -132,3 +132,13 @@ def test_coarsening_joins_the_rarest():
 def test_bad_input_is_told(call, says):
     with pytest.raises(InputError, match=says):
         call()
+
+
+def test_power_iteration_finds_what_the_degrees_alone_do_not_tell():
+    """Two groups alike in every respect: all degrees are equal, so the usual start says nothing."""
+    dependences = np.full((6, 6), 0.05)
+    for group in ((0, 2, 4), (1, 3, 5)):
+        dependences[np.ix_(group, group)] = 0.6
+    np.fill_diagonal(dependences, 0)
+    graph = dependence_graph(list("abcdef"), dependences)
+    assert sorted(power_iteration_clusters(graph, 2)) == [["a", "c", "e"], ["b", "d", "f"]]

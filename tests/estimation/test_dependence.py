@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from mpc_rr.estimation.dependence import abs_pearson_r, cramers_v, dependence
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.dependence import (
+    abs_pearson_r,
+    cramers_v,
+    dependence,
+    dependences_of_records,
+    quantile_bins,
+)
+from mpc_rr.estimation.designs import rr_independent
+from mpc_rr.schema import Attribute, interval_labels
 
 tables = arrays(
     np.int64,
@@ -76,3 +85,67 @@ def test_the_measure_follows_the_types():
 
 def test_a_table_of_two_people_has_no_p_value():
     assert abs_pearson_r(np.diag([1, 1])).p_value is None
+
+
+def test_the_correction_takes_off_what_chance_gives():
+    """Independent answers: V is about √(df/n/(k−1)) by chance; corrected it is near 0."""
+    rng = np.random.default_rng(1)
+    plain, corrected = [], []
+    for _ in range(200):
+        table = np.bincount(rng.integers(0, 25, 200), minlength=25).reshape(5, 5)
+        plain.append(cramers_v(table).value)
+        corrected.append(cramers_v(table, corrected=True).value)
+    assert np.mean(plain) > 0.12
+    assert np.mean(corrected) < 0.04
+    large = 1000 * np.diag([3, 4, 5])
+    assert cramers_v(large, corrected=True).value == pytest.approx(1, abs=1e-3)
+
+
+def test_the_correction_by_hand():
+    """2 × 2, n = 40: φ² = 0.25 − 1/39, and 2 − 1/39 categories each."""
+    table = np.array([[15, 5], [5, 15]])
+    expected = np.sqrt((0.25 - 1 / 39) / (2 - 1 / 39 - 1))
+    assert cramers_v(table, corrected=True).value == pytest.approx(expected)
+    with pytest.raises(InputError, match="needs counts"):
+        cramers_v(table / table.sum(), corrected=True)
+
+
+def test_dependences_of_randomized_records_keep_their_rank():
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 3, 20_000)
+    close = np.where(rng.random(20_000) < 0.8, first, rng.integers(0, 3, 20_000))
+    far = np.where(rng.random(20_000) < 0.3, first, rng.integers(0, 3, 20_000))
+    records = np.stack([first, close, far], axis=1)
+    reported = rr_independent((3, 3, 3), 0.5).randomize(records, rng.random)
+    true, seen = (dependences_of_records(r, (3, 3, 3)) for r in (records, reported))
+    assert true[0, 1] > true[1, 2] > 0
+    assert true[0, 1] > seen[0, 1] > seen[0, 2] > seen[1, 2] > 0
+    assert seen[0, 1] == pytest.approx(0.25 * true[0, 1], abs=0.03)  # λ₁·λ₂ of it is kept
+    ordered = dependences_of_records(records, (3, 3, 3), ordinal=[True, True, False])
+    assert ordered[0, 1] == pytest.approx(abs(np.corrcoef(first, close)[0, 1]))
+    assert ordered[0, 2] == true[0, 2]
+
+
+def test_numbers_are_binned():
+    numbers = np.random.default_rng(3).normal(50, 10, 1000)
+    bins = quantile_bins(numbers, 4)
+    age = Attribute("age", "ordinal", interval_labels(bins), bins)
+    counts = np.bincount([age.code(number) for number in numbers])
+    assert (abs(counts - 250) <= 2).all()
+    assert len(quantile_bins([1, 1, 1, 2, 3], 4)) < 5  # equal edges are joined
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: quantile_bins([], 3), "finite"),
+        (lambda: quantile_bins([1.0, np.nan], 3), "finite"),
+        (lambda: quantile_bins([1, 2], 1), "at least two bins"),
+        (lambda: quantile_bins([4, 4, 4], 3), "too much alike"),
+        (lambda: dependences_of_records(np.zeros((0, 2), int), (2, 2)), "rows of 2"),
+        (lambda: dependences_of_records(np.zeros((5, 3), int), (2, 2)), "rows of 2"),
+    ],
+)
+def test_bad_input_is_told(call, says):
+    with pytest.raises(InputError, match=says):
+        call()

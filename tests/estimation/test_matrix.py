@@ -218,3 +218,19 @@ def test_records_are_randomized_attribute_by_attribute():
     counts = np.bincount(drawn[:, 0] * 2 + drawn[:, 1], minlength=6)
     expected = np.outer(KeepOrUniform(3, 0.5).dense()[2], KeepOrUniform(2, 0.2).dense()[1])
     assert chisquare(counts, 60_000 * expected.ravel()).pvalue > 1e-4
+
+
+def test_randomized_counts_are_distributed_like_randomized_records():
+    """Means and variances over 4,000 draws of both, each within 5 standard errors."""
+    rng, matrix = np.random.default_rng(9), KeepOrUniform(3, 0.4)
+    counts = np.array([30, 8, 2])
+    values = np.repeat(np.arange(3), counts)
+    by_counts = np.array([matrix.randomize_counts(counts, rng) for _ in range(4000)])
+    by_records = np.array(
+        [np.bincount(matrix.randomize(values, rng.random), minlength=3) for _ in range(4000)]
+    )
+    assert (by_counts.sum(axis=1) == 40).all()
+    error = np.sqrt((by_counts.var(axis=0) + by_records.var(axis=0)) / 4000)
+    assert (abs(by_counts.mean(axis=0) - by_records.mean(axis=0)) < 5 * error).all()
+    ratio = by_counts.var(axis=0) / by_records.var(axis=0)
+    assert (abs(np.log(ratio)) < 5 * np.sqrt(4 / 4000)).all()

@@ -10,6 +10,7 @@ from mpc_rr.estimation.planning import (
     budget_for_error,
     design_pair_error,
     keep_for_total,
+    lambdas_for_total,
     pairs_of,
     plan,
 )
@@ -72,10 +73,19 @@ def test_predicted_and_observed_error_of_views_agree(together, epsilon):
 
 def test_plans_are_sorted_and_spend_the_budget():
     plans = plan(SIZES, N, 3.0, clusters=[(0, 1), (2, 3)])
-    assert {p.name for p in plans} == {"independent", "joint", "clusters", "views"}
+    assert {p.name for p in plans} == {"independent", "joint", "clusters", "lambda", "views"}
     assert [p.error for p in plans] == sorted(p.error for p in plans)
     keep = keep_for_total(SIZES, 3.0)
     assert sum(KeepOrUniform(size, keep).epsilon for size in SIZES) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 3.0, 50.0])
+def test_lambdas_share_their_strength_and_the_budget(epsilon):
+    lambdas = lambdas_for_total(SIZES, epsilon)
+    matrices = [KeepOrUniform(*one) for one in zip(SIZES, lambdas, strict=True)]
+    assert sum(m.epsilon for m in matrices) == pytest.approx(epsilon, rel=1e-3)
+    betas = [m.beta for m in matrices]
+    assert max(betas) - min(betas) < 1e-6
 
 
 def test_more_respondents_and_more_budget_help():

@@ -1,4 +1,4 @@
-"""The command line: ``mpc-rr``. Each command reads its files, calls the library, shows the end."""
+"""Commands that run studies: run, check, coordinate, party, host, broker."""
 
 import asyncio
 import datetime as dt
@@ -6,9 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -19,89 +17,42 @@ from rich.markup import escape
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.roster import is_party_name
-from mpc_rr.console import messages, plain_errors, print_json, run_app
+from mpc_rr.cli.app import (
+    BrokerOption,
+    CaFile,
+    JsonOption,
+    OutOption,
+    PinOption,
+    ScenarioFile,
+    StudyFile,
+    Verbose,
+    app,
+)
+from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
 from mpc_rr.display import (
     scenario_facts,
     show_counts,
     show_facts,
-    show_plans,
-    show_reproduction,
     show_result,
     watcher,
 )
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
-from mpc_rr.estimation.planning import budget_for_error
-from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.network.messages import NAME_RULE
 from mpc_rr.network.mqtt import BrokerUrl
 from mpc_rr.protocols.exact_pairs import PairCounts
-from mpc_rr.reproduce import REPRODUCTIONS, reproduce
 from mpc_rr.results import (
     check_folder,
     counts_document,
     result_document,
     write_counts,
-    write_folder,
     write_results,
 )
 from mpc_rr.scenario import Study, load_scenario
 from mpc_rr.schema import Record
 from mpc_rr.study import StudyResult, Watch, coordinate_study, run_study, take_part, unwatched
-
-app = typer.Typer(
-    name="mpc-rr",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    help="""
-Statistics on private data without a trusted collector.
-
-Parties, each holding one private record, and a coordinator that cannot read their messages count
-together over an MQTT broker: how often each pair of answers occurs, and how strongly the
-questions depend on each other. Nobody is shown a record.
-
-Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]
-
-On several machines:  one [bold]mpc-rr coordinate[/], and a [bold]mpc-rr party[/] or
-[bold]mpc-rr host[/] wherever the records are, all with the same study file and broker.
-""",
-)
-
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's TOML file.")]
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's TOML file.")]
-BrokerOption = Annotated[
-    str,
-    typer.Option(
-        "--broker",
-        envvar="MPC_RR_BROKER",
-        show_envvar=True,
-        help="mqtt://user:password@host:port, or mqtts:// with TLS. (A password given by the "
-        "variable does not show in the list of processes.)",
-    ),
-]
-CaFile = Annotated[
-    Path | None,
-    typer.Option("--broker-ca", help="Certificate authority of an mqtts:// broker (PEM file)."),
-]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the results; must not exist yet.")
-]
-JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document instead of tables.")
-]
-Verbose = Annotated[bool, typer.Option("--verbose", help="On an error, show the whole trace.")]
-PinOption = Annotated[
-    str | None,
-    typer.Option(
-        "--coordinator",
-        metavar="FINGERPRINT",
-        help="Accept only the coordinator with this fingerprint (it prints it when it starts).",
-    ),
-]
 
 
 class TransportName(StrEnum):
@@ -109,22 +60,6 @@ class TransportName(StrEnum):
 
     mqtt = "mqtt"
     memory = "memory"
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"mpc-rr {version('mpc-rr')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command()
@@ -186,60 +121,6 @@ def check(
         else:
             show_facts(Console(), facts)
             typer.echo(f"{scenario_file} is in order")
-
-
-@app.command()
-def plan(
-    study_file: StudyFile,
-    respondents: Annotated[
-        int | None, typer.Option("--n", min=2, help="Respondents; the study's number if not given.")
-    ] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="The privacy budget of each record, for all its answers.")
-    ] = None,
-    error: Annotated[
-        float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
-    ] = None,
-    as_json: JsonOption = False,
-    verbose: Verbose = False,
-) -> None:
-    """Predict the error of each randomized-response design before any data is collected.
-
-    Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
-    all pairs of attributes must be). The first line of the table is the design to prefer.
-    """
-    with plain_errors(verbose):
-        study = load_scenario(study_file).study
-        n = study.parties.count if respondents is None else respondents
-        sizes = study.schema.sizes
-        if (epsilon is None) == (error is None):
-            raise InputError("give either --epsilon or --error")
-        budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon
-        assert budget is not None
-        plans = plan_designs(sizes, n, budget)
-        if as_json:
-            print_json({"n": n, "epsilon": budget, "designs": [asdict(p) for p in plans]})
-        else:
-            show_plans(Console(), plans, n)
-
-
-@app.command("reproduce")
-def reproduce_command(
-    name: Annotated[str, typer.Argument(help=f"One of: {', '.join(REPRODUCTIONS)}.")],
-    out: OutOption = None,
-    as_json: JsonOption = False,
-    verbose: Verbose = False,
-) -> None:
-    """Compute a table of the papers anew and show it beside the printed values."""
-    with plain_errors(verbose):
-        found = reproduce(name)
-        if out is not None:
-            check_folder(out)
-            write_folder({f"{name}.csv": found.csv()}, out)
-        if as_json:
-            print_json(asdict(found))
-        else:
-            show_reproduction(Console(), found)
 
 
 @app.command()
@@ -485,8 +366,3 @@ def _show_host_end(
             f"{len(failed)} of {len(ends)} parties of this host have no result; {name}: {error}"
         )
         raise Aborted(message, failed)
-
-
-def main() -> None:
-    """Run the command line."""
-    run_app(app)

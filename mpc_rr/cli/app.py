@@ -1,0 +1,75 @@
+"""The command line itself, and the options that several commands share."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="mpc-rr",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="""
+Statistics on private data without a trusted collector.
+
+Parties, each holding one private record, and a coordinator that cannot read their messages count
+together over an MQTT broker: how often each pair of answers occurs, and how strongly the
+questions depend on each other. Nobody is shown a record.
+
+Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]
+
+On several machines:  one [bold]mpc-rr coordinate[/], and a [bold]mpc-rr party[/] or
+[bold]mpc-rr host[/] wherever the records are, all with the same study file and broker.
+""",
+)
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's TOML file.")]
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's TOML file.")]
+BrokerOption = Annotated[
+    str,
+    typer.Option(
+        "--broker",
+        envvar="MPC_RR_BROKER",
+        show_envvar=True,
+        help="mqtt://user:password@host:port, or mqtts:// with TLS. (A password given by the "
+        "variable does not show in the list of processes.)",
+    ),
+]
+CaFile = Annotated[
+    Path | None,
+    typer.Option("--broker-ca", help="Certificate authority of an mqtts:// broker (PEM file)."),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", help="Folder for the results; must not exist yet.")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document instead of tables.")
+]
+Verbose = Annotated[bool, typer.Option("--verbose", help="On an error, show the whole trace.")]
+PinOption = Annotated[
+    str | None,
+    typer.Option(
+        "--coordinator",
+        metavar="FINGERPRINT",
+        help="Accept only the coordinator with this fingerprint (it prints it when it starts).",
+    ),
+]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mpc-rr {version('mpc-rr')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,50 @@
+"""``mpc-rr plan``: what a design promises before anything is asked."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mpc_rr.cli.app import JsonOption, StudyFile, Verbose, app
+from mpc_rr.console import plain_errors, print_json
+from mpc_rr.display import show_plans
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.planning import budget_for_error
+from mpc_rr.estimation.planning import plan as plan_designs
+from mpc_rr.scenario import load_scenario
+
+
+@app.command()
+def plan(
+    study_file: StudyFile,
+    respondents: Annotated[
+        int | None, typer.Option("--n", min=2, help="Respondents; the study's number if not given.")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The privacy budget of each record, for all its answers.")
+    ] = None,
+    error: Annotated[
+        float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict the error of each randomized-response design before any data is collected.
+
+    Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
+    all pairs of attributes must be). The first line of the table is the design to prefer.
+    """
+    with plain_errors(verbose):
+        study = load_scenario(study_file).study
+        n = study.parties.count if respondents is None else respondents
+        sizes = study.schema.sizes
+        if (epsilon is None) == (error is None):
+            raise InputError("give either --epsilon or --error")
+        budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon
+        assert budget is not None
+        plans = plan_designs(sizes, n, budget)
+        if as_json:
+            print_json({"n": n, "epsilon": budget, "designs": [asdict(p) for p in plans]})
+        else:
+            show_plans(Console(), plans, n)

@@ -1,0 +1,75 @@
+"""Tables and figures of the papers, computed anew: ours beside the printed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mpc_rr.errors import InputError
+from mpc_rr.reproduce import confidentiality, lambdas, mdrr_figures, mdrr_tables
+from mpc_rr.reproduce.adult import (
+    CONFIDENTIALITY_ATTRIBUTES,
+    MDRR_ATTRIBUTES,
+    Records,
+    read_adult,
+)
+from mpc_rr.reproduce.result import Reproduction
+from mpc_rr.reproduce.runs import Progress
+
+SEED = 1
+
+
+@dataclass(frozen=True)
+class OnData:
+    """A reproduction that needs the Adult data, and how often it repeats its experiment."""
+
+    attributes: tuple[str, ...]
+    runs: int
+    compute: Callable[[Records, int, int, Progress], Reproduction]
+
+
+REPRODUCTIONS: dict[str, OnData | Callable[[], Reproduction]] = {
+    "mdrr-table1": OnData(MDRR_ATTRIBUTES, 1000, mdrr_tables.table1),
+    "mdrr-table2": OnData(MDRR_ATTRIBUTES, 1000, mdrr_tables.table2),
+    "mdrr-fig1": mdrr_figures.figure1,
+    "mdrr-fig2": OnData(MDRR_ATTRIBUTES, 1000, mdrr_figures.figure2),
+    "mdrr-fig3": OnData(MDRR_ATTRIBUTES, 200, mdrr_figures.figure3),
+    "lambda-table1": lambdas.table1,
+    "confidentiality-table1": confidentiality.table1,
+    **{
+        f"confidentiality-fig{number}": OnData(
+            CONFIDENTIALITY_ATTRIBUTES, 1, partial(confidentiality.figure, number)
+        )
+        for number in (1, 2, 3)
+    },
+}
+
+
+def _silent(_done: int, _of: int) -> None:
+    pass
+
+
+def reproduce(
+    name: str,
+    data: Path | None = None,
+    *,
+    runs: int | None = None,
+    seed: int = SEED,
+    progress: Progress = _silent,
+) -> Reproduction:
+    """The reproduction of this name; `InputError` lists the names there are."""
+    if name not in REPRODUCTIONS:
+        raise InputError(f"there is no {name!r} to reproduce; known: {', '.join(REPRODUCTIONS)}")
+    found = REPRODUCTIONS[name]
+    if not isinstance(found, OnData):
+        if data is not None or runs is not None:
+            raise InputError(f"{name} needs neither --data nor --runs")
+        return found()
+    if data is None:
+        raise InputError(
+            f"{name} needs the Adult data: give --data FILE.csv (mpc-rr data adult downloads it)"
+        )
+    if runs is not None and runs < 1:
+        raise InputError(f"the number of runs must be positive, not {runs}")
+    records = read_adult(data, found.attributes)
+    return found.compute(records, found.runs if runs is None else runs, seed, progress)

@@ -1,0 +1,151 @@
+"""Paper 003: Table 1 and Figures 1 to 3."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mpc_rr.estimation.clusters import Clusters, dependence_graph, power_iteration_clusters
+from mpc_rr.estimation.dependence import cramers_v
+from mpc_rr.estimation.designs import Design, Fitted
+from mpc_rr.estimation.matrix import Array, Codes, DistanceWeighted
+from mpc_rr.reproduce.adult import Records
+from mpc_rr.reproduce.queries import joint_counts, pairs_of
+from mpc_rr.reproduce.result import Bars, Claim, HeatMap, Reproduction
+from mpc_rr.reproduce.runs import Progress, repeat
+
+TABLE_CLUSTERS = {
+    0.9: (((9, 16), 7.309), ((5, 42), 7.735), ((7, 15, 6, 2, 2), 11.975)),
+    0.8: (((9, 16, 5, 42), 11.844), ((15, 2), 5.171), ((7, 6, 2), 6.234)),
+    0.7: (((16, 15, 2), 7.337), ((9, 5, 42), 8.569), ((7, 6, 2), 5.695)),
+}
+"""Sizes of the attributes in each cluster of Table 1, and the printed ε.
+
+The paper prints only how many attributes a cluster has. The printed ε leave one composition for
+each row, up to exchanging sex and income, which both have two categories.
+"""
+STAYS = (0.9, 0.8, 0.7)
+CLUSTERS = 3
+
+
+def table1() -> Reproduction:
+    """Table 1: ε of the clusters under distance-weighted randomization."""
+    rows = tuple(
+        (f"p = {stay}, sizes {sizes}", printed, round(DistanceWeighted(sizes, stay).epsilon, 3))
+        for stay, clusters in TABLE_CLUSTERS.items()
+        for sizes, printed in clusters
+    )
+    equal = sum(abs(printed - ours) < 1.01e-3 for _, printed, ours in rows)
+    return Reproduction(
+        "Statistical input confidentiality, Table 1: ε of the clusters",
+        ("cluster", "printed", "ours"),
+        rows,
+        Bars(
+            "ε",
+            [label for label, _, _ in rows],
+            {"printed": [row[1] for row in rows], "ours": [row[2] for row in rows]},
+        ),
+        (Claim(f"All nine ε are as printed ({equal} are).", equal == len(rows)),),
+        ("To rounding. The third at p = 0.9 is 10.434.",),
+    )
+
+
+@dataclass
+class HistogramRun:
+    """One run of Section 6.4 for one p: clusters from randomized pairs, RR on each cluster."""
+
+    records: Records
+    stay: float
+    as_printed: bool
+
+    def __call__(self, rng: np.random.Generator) -> tuple[Array, Array, Clusters]:
+        """Relative errors in % of all pairs of values, randomized and estimated; the clusters."""
+        clusters = self._clusters(rng)
+        sizes = self.records.sizes
+        matrices = tuple(
+            DistanceWeighted([sizes[a] for a in cluster], self.stay) for cluster in clusters
+        )
+        design = Design(sizes, tuple(clusters), matrices)
+        fitted = Fitted(design, design.randomize(self.records.codes, rng.random))
+        edges = np.cumsum([0, *sizes])
+        raw, estimated = (np.full((edges[-1], edges[-1]), np.nan) for _ in range(2))
+        for i, j in pairs_of(len(sizes)):
+            truth = joint_counts(self.records, (i, j))
+            for picture, counts in (
+                (raw, fitted.counts((i, j))),
+                (estimated, fitted.table((i, j)) * fitted.n),
+            ):
+                errors = _percent(truth, counts)
+                picture[edges[i] : edges[i + 1], edges[j] : edges[j + 1]] = errors
+                picture[edges[j] : edges[j + 1], edges[i] : edges[i + 1]] = errors.T
+        return raw, estimated, clusters
+
+    def _clusters(self, rng: np.random.Generator) -> Clusters:
+        """Power iteration clustering on V over pairs randomized together (§6.2)."""
+        sizes, names = self.records.sizes, self.records.names
+        dependences = np.zeros((len(sizes), len(sizes)))
+        for i, j in pairs_of(len(sizes)):
+            matrix = DistanceWeighted((sizes[i], sizes[j]), self.stay)
+            joint = self.records.codes[:, i] * sizes[j] + self.records.codes[:, j]
+            reported = matrix.randomize(joint, rng.random)
+            table = np.bincount(reported, minlength=matrix.size).reshape(sizes[i], sizes[j])
+            dependences[i, j] = dependences[j, i] = cramers_v(table).value or 0.0
+        graph = dependence_graph(names, dependences)
+        groups = power_iteration_clusters(graph, CLUSTERS, as_printed=self.as_printed)
+        return sorted(tuple(sorted(names.index(name) for name in group)) for group in groups)
+
+
+def _percent(truth: Codes, counts: Array) -> Array:
+    """|X − Y|/X in %; NaN where the true data have nobody."""
+    errors = np.full(truth.shape, np.nan)
+    np.divide(100 * abs(truth - counts), truth, out=errors, where=truth > 0)
+    return errors
+
+
+def figure(number: int, records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+    """Figures 1 to 3: relative errors of all pairs of values, at p = 0.9, 0.8, 0.7."""
+    settings = [(stay, printed) for stay in STAYS for printed in (False, True)]
+    rows: list[tuple[str | float, ...]] = []
+    pictures: dict[tuple[float, bool], tuple[Array, Array]] = {}
+    for done, (stay, printed) in enumerate(settings):
+        shifted = partial(_part_of, progress, done, len(settings))
+        results = repeat(HistogramRun(records, stay, printed), runs, seed, shifted)
+        raw = np.mean([result[0] for result in results], axis=0)
+        estimated = np.mean([result[1] for result in results], axis=0)
+        pictures[stay, printed] = raw, estimated
+        affinity = "1/V (as printed)" if printed else "V"
+        errors = (round(float(np.nanmedian(e)), 1) for e in (raw, estimated))
+        rows.append((stay, affinity, _cluster_names(records, results[0][2]), *errors))
+    medians = {setting: float(np.nanmedian(raw)) for setting, (raw, _) in pictures.items()}
+    shown = pictures[STAYS[number - 1], False]
+    return Reproduction(
+        f"Statistical input confidentiality, Figure {number}: p = {STAYS[number - 1]}",
+        ("p", "affinity", "clusters (first run)", "randomized, median %", "estimated, median %"),
+        tuple(rows),
+        HeatMap(
+            "relative error, %",
+            {"randomized data (the paper's)": shown[0], "estimated": shown[1]},
+            list(zip(records.names, records.sizes, strict=True)),
+        ),
+        (
+            Claim(
+                "The larger p, the smaller the difference between true and randomized data.",
+                all(medians[0.9, k] < medians[0.8, k] < medians[0.7, k] for k in (False, True)),
+            ),
+        ),
+        (FIGURE_REMARK,),
+    )
+
+
+FIGURE_REMARK = (
+    "The figures have no printed numbers. The paper compares the randomized data with the true "
+    "ones; beside them is what can be estimated from the same reports."
+)
+
+
+def _part_of(progress: Progress, part: int, parts: int, done: int, of: int) -> None:
+    progress(part * of + done, parts * of)
+
+
+def _cluster_names(records: Records, clusters: Clusters) -> str:
+    return "; ".join("+".join(records.names[a] for a in cluster) for cluster in clusters)
