@@ -74,7 +74,7 @@ def adjustment():
     records = np.stack([rng.choice(s, 32_561, p=p) for s, p in zip(ADULT, skew, strict=True)], 1)
     reported = rr_independent(ADULT, 0.5).randomize(records, rng.random)
     margins = [((j,), 0.9 * skew[j] + 0.1 / size) for j, size in enumerate(ADULT)]
-    ours_s = seconds(lambda: adjust(reported, margins, ADULT, tolerance=1e-6), 3)
+    ours_s = seconds(lambda: adjust(reported, margins, ADULT, tolerance=1e-6), 20)
     found = {"records": len(reported), "ours_s": round(ours_s, 4)}
     if ipfn is None:
         return found | {"ipfn": "not installed: pip install 'mpc-rr[bench]'"}
@@ -89,7 +89,7 @@ def adjustment():
     def theirs():
         ipfn.ipfn(frame.copy(), targets, [[n] for n in names], convergence_rate=1e-6).iteration()
 
-    theirs_s = seconds(theirs, 1)
+    theirs_s = seconds(theirs, 3)
     return found | {"ipfn_s": round(theirs_s, 3), "times_faster": round(theirs_s / ours_s, 1)}
 
 

@@ -66,11 +66,14 @@ class LatentClasses:
 
     def synthesize(self, rows: int, uniform: Uniform) -> Codes:
         """Synthetic records: a class is drawn, then each attribute from its profile."""
-        drawn = _draw(np.broadcast_to(self.shares, (rows, len(self.shares))), uniform)
-        return np.stack([_draw(profile[drawn], uniform) for profile in self.profiles], axis=1)
+        drawn = draw_categories(np.broadcast_to(self.shares, (rows, len(self.shares))), uniform)
+        return np.stack(
+            [draw_categories(profile[drawn], uniform) for profile in self.profiles], axis=1
+        )
 
 
-def _draw(probabilities: Array, uniform: Uniform) -> Codes:
+def draw_categories(probabilities: Array, uniform: Uniform) -> Codes:
+    """One category for each row, drawn from the row's distribution."""
     cumulative = np.cumsum(probabilities, axis=1)
     drawn = uniform((len(probabilities),))[:, np.newaxis] * cumulative[:, -1:]
     return np.asarray((drawn >= cumulative[:, :-1]).sum(axis=1))

@@ -50,9 +50,12 @@ def distinct_records(records: Codes, sizes: Sequence[int]) -> tuple[Codes, Array
     for size in sizes:
         total *= size
     if total < 2**62:
-        flat = np.ravel_multi_index(tuple(records.T), tuple(sizes))
+        flat = np.zeros(len(records), dtype=np.int64)
+        for column, size in zip(records.T, sizes, strict=True):
+            flat *= size
+            flat += column
         unique, counts = np.unique(flat, return_counts=True)
-        different = np.stack(np.unravel_index(unique, tuple(sizes)), axis=1)
+        different = np.stack(np.unravel_index(unique, tuple(sizes))).T  # columns stay together
     else:
         different, counts = np.unique(records, axis=0, return_counts=True)
     return different, counts / len(records)
@@ -76,8 +79,9 @@ def adjust(
     groups, wished, unreachable = [], [], 0.0
     for attributes, distribution in margins:
         target = _checked_margin(attributes, distribution, sizes)
-        shape = tuple(sizes[a] for a in attributes)
-        cell = np.ravel_multi_index(tuple(different[:, a] for a in attributes), shape)
+        cell = different[:, attributes[0]]
+        for a in attributes[1:]:
+            cell = cell * sizes[a] + different[:, a]
         possible = np.bincount(cell, minlength=target.size) > 0
         missing = float(target[~possible].sum())
         unreachable = max(unreachable, missing)
@@ -114,14 +118,14 @@ def _rake(
     most_iterations: int,
 ) -> tuple[Array, int, float]:
     worst = np.inf
-    weights = weights.copy()
+    weights, scale = weights.copy(), np.empty_like(weights)
     for iteration in range(1, most_iterations + 1):
         worst = 0.0
         for cell, target in zip(groups, wished, strict=True):
             found = np.bincount(cell, weights=weights, minlength=target.size)
             worst = max(worst, float(abs(found - target).max()))
             factor = np.divide(target, found, out=np.zeros_like(target), where=found > 0)
-            weights *= factor[cell]
+            weights *= np.take(factor, cell, out=scale, mode="clip")  # faster than [cell]
         if worst <= tolerance:
             return weights, iteration, worst
         if iteration == PLAIN_SWEEPS and sum(target.size for target in wished) <= NEWTON_CELLS:

@@ -22,7 +22,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.designs import Fitted
 from mpc_rr.estimation.distribution import Estimate, maximum_likelihood, project_to_simplex
-from mpc_rr.estimation.latent import CLASSES, latent_classes
+from mpc_rr.estimation.latent import CLASSES, draw_categories, latent_classes
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 
 Tables = Mapping[tuple[int, ...], Array]
@@ -211,9 +211,7 @@ class TreeModel:
                 probabilities = np.broadcast_to(self.root, (rows, self.root.size))
             else:
                 probabilities = self.conditionals[attribute][records[:, self.parents[attribute]]]
-            cumulative = np.cumsum(probabilities, axis=1)
-            drawn = uniform((rows,))[:, np.newaxis] * cumulative[:, -1:]
-            records[:, attribute] = (drawn >= cumulative[:, :-1]).sum(axis=1)
+            records[:, attribute] = draw_categories(probabilities, uniform)
         return records
 
     def pair(self, first: int, second: int) -> Array:

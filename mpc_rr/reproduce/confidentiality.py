@@ -9,8 +9,9 @@ from mpc_rr.estimation.clusters import Clusters, dependence_graph, power_iterati
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.matrix import Array, Codes, DistanceWeighted
+from mpc_rr.estimation.planning import pairs_of
 from mpc_rr.reproduce.adult import Records
-from mpc_rr.reproduce.queries import joint_counts, pairs_of
+from mpc_rr.reproduce.queries import joint_counts
 from mpc_rr.reproduce.result import Bars, Claim, HeatMap, Reproduction
 from mpc_rr.reproduce.runs import Progress, repeat
 
@@ -69,7 +70,7 @@ class HistogramRun:
         fitted = Fitted(design, design.randomize(self.records.codes, rng.random))
         edges = np.cumsum([0, *sizes])
         raw, estimated = (np.full((edges[-1], edges[-1]), np.nan) for _ in range(2))
-        for i, j in pairs_of(len(sizes)):
+        for i, j in pairs_of(sizes):
             truth = joint_counts(self.records, (i, j))
             for picture, counts in (
                 (raw, fitted.counts((i, j))),
@@ -84,7 +85,7 @@ class HistogramRun:
         """Power iteration clustering on V over pairs randomized together (§6.2)."""
         sizes, names = self.records.sizes, self.records.names
         dependences = np.zeros((len(sizes), len(sizes)))
-        for i, j in pairs_of(len(sizes)):
+        for i, j in pairs_of(sizes):
             matrix = DistanceWeighted((sizes[i], sizes[j]), self.stay)
             joint = self.records.codes[:, i] * sizes[j] + self.records.codes[:, j]
             reported = matrix.randomize(joint, rng.random)

@@ -9,10 +9,10 @@ from mpc_rr.estimation.clusters import Clusters, merge_clusters
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.distribution import project_to_simplex, unbiased
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform
+from mpc_rr.estimation.planning import pairs_of
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.queries import (
     joint_counts,
-    pairs_of,
     random_pair,
     random_subset,
     relative_error,
@@ -79,7 +79,7 @@ class ClusterRun:
     def _dependences(self, epsilons: list[float], rng: np.random.Generator) -> Array:
         m = len(self.records.sizes)
         found = np.zeros((m, m))
-        for i, j in pairs_of(m):
+        for i, j in pairs_of(self.records.sizes):
             table = self._estimate((i, j), epsilons[i] + epsilons[j], rng)
             found[i, j] = found[j, i] = cramers_v(table).value or 0.0
         return found

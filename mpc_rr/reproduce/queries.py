@@ -1,6 +1,5 @@
 """Count queries on a pair of attributes, and how wrong an estimate answers them (000 §6.5)."""
 
-import itertools
 import math
 
 import numpy as np
@@ -9,11 +8,6 @@ from mpc_rr.estimation.matrix import Array, Codes
 from mpc_rr.reproduce.adult import Records
 
 Pair = tuple[int, int]
-
-
-def pairs_of(attributes: int) -> list[Pair]:
-    """All pairs of attributes."""
-    return list(itertools.combinations(range(attributes), 2))
 
 
 def joint_counts(records: Records, attributes: tuple[int, ...], copies: int = 1) -> Codes:
