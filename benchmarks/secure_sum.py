@@ -31,8 +31,9 @@ import numpy as np
 
 from mpc_rr.crypto import identity
 from mpc_rr.network.broker import embedded_broker
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.scenario import Deadlines, Parties, ProtocolChoice, Scenario, Study
+from mpc_rr.scenario import Deadlines, Parties, Scenario, Study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
 from mpc_rr.study import run_study
@@ -62,7 +63,7 @@ def scenario(parties: int) -> Scenario:
         title="Benchmark",
         description="",
         schema=Schema(attributes),
-        protocol=ProtocolChoice("exact_pairs"),
+        protocol=ExactPairs(),
         parties=Parties(parties),
         deadlines=Deadlines(300.0, 300.0),
     )
@@ -173,7 +174,7 @@ def measure(parties: int) -> dict:
             result = run_study(scenario(parties), broker=url)
             study_s = time.perf_counter() - started
         outcome = result.outcome
-        assert outcome.counts is not None, outcome.cause
+        assert outcome.result is not None, outcome.cause
         up, down = messages_of(outcome)
         broker_s = asyncio.run(broker_floor(url, up, down))
         crypto_s = crypto_floor(operations.counts)
@@ -182,7 +183,7 @@ def measure(parties: int) -> dict:
         kinds[name] += count
     return {
         "parties": parties,
-        "cells": sum(table.size for table in outcome.counts.tables),
+        "cells": sum(table.size for table in outcome.result.tables),
         "messages": len(up) + len(down),
         "bytes": sum(up) + sum(down),
         "bytes_up_per_party": round(sum(up) / parties),

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -12,15 +13,19 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mpc_rr.agents.coordinator import Coordinator, State
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.outcome import State
 from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.privacy.odds import in_words
+from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.release import estimates_of
 from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.results import dependences, single_person_cells
-from mpc_rr.scenario import Scenario
+from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Attribute
 from mpc_rr.study import StudyResult, Watch
 
@@ -28,6 +33,7 @@ STEP_WORDS = {
     "join": "waiting for parties to join",
     "roster_seen": "parties compare the roster they were shown",
     "share": "round 1 of 2: parties send each other sealed shares",
+    "answer": "parties report their randomized answers",
     "partial": "round 2 of 2: parties publish masked vectors",
     "result_seen": "parties confirm the result",
     "goodbye": "parties take their leave",
@@ -126,19 +132,64 @@ def _count_table(rows: Attribute, columns: Attribute, counts: Counts) -> Table:
     return table
 
 
+def show_ending(console: Console, ending: Ending, study: Study) -> None:
+    """What a study found, or what a party knows of it."""
+    match ending:
+        case PairCounts():
+            console.print(
+                f"[green]Done[/]: {ending.n} of {study.parties.count} parties counted together; "
+                "nobody's answers were shown to anybody.",
+                highlight=False,
+            )
+            show_counts(console, ending)
+        case Collected():
+            show_collected(console, ending)
+        case Participation():
+            console.print(
+                f"[green]Done[/]: {ending.n} of {ending.asked} parties answered; what you reported "
+                "is randomized. Estimates are in the coordinator's result folder.",
+                highlight=False,
+            )
+
+
+def show_collected(console: Console, collected: Collected) -> None:
+    """Who answered, at what price, and the shares of all answers with their intervals."""
+    epsilon = collected.design.epsilon
+    console.print(
+        f"[green]Done[/]: {collected.n} of {len(collected.asked)} parties answered, each with "
+        f"ε = {epsilon:.3g} in all. {in_words(epsilon)}",
+        highlight=False,
+    )
+    for party, reason in collected.faulty.items():
+        console.print(f"[yellow]Left out[/]: {escape(f'{party} ({reason})')}", highlight=False)
+    if collected.silent:
+        said = f"{listing(collected.silent)} did not answer"
+        console.print(f"[yellow]Left out[/]: {escape(said)}", highlight=False)
+    table = Table(title="Estimated shares, with 95 % intervals", title_justify="left")
+    for heading in ("", "", "share", "from", "to"):
+        table.add_column(heading, justify="right" if heading else "left")
+    table.add_column("")
+    for marginal in estimates_of(collected).marginals():
+        low, high = (np.clip(limit, 0, 1) for limit in marginal.unbiased.interval())
+        for code, category in enumerate(marginal.attribute.categories):
+            share = float(marginal.shares[code])
+            table.add_row(
+                escape(marginal.attribute.name) if code == 0 else "",
+                escape(category),
+                f"{share:.1%}", f"{low[code]:.1%}", f"{high[code]:.1%}",
+                ProgressBar(1.0, share, width=20),
+            )  # fmt: skip
+    console.print(table)
+
+
 def show_result(console: Console, result: StudyResult, seconds: float) -> None:
     """Everything a person wants to see at the end of a run."""
     outcome = result.outcome
     for exclusion in outcome.excluded:
         said = escape(f"{exclusion.name} ({exclusion.reason})")
         console.print(f"[yellow]Left out[/]: {said}", highlight=False)
-    if outcome.counts is not None:
-        console.print(
-            f"[green]Done[/]: {outcome.counts.n} of {result.study.parties.count} parties counted "
-            "together; nobody's answers were shown to anybody.",
-            highlight=False,
-        )
-        show_counts(console, outcome.counts)
+    if outcome.result is not None:
+        show_ending(console, outcome.result, result.study)
     messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
     carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
     console.print(

@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -19,12 +18,21 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.agents.coordinator import Outcome
+from mpc_rr.agents.outcome import Outcome
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.dependence import Dependence, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
+from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.release import (
+    collected_document,
+    collected_files,
+    pair_csv,
+    pair_file,
+    participation_document,
+)
 from mpc_rr.schema import Schema
 from mpc_rr.study import StudyResult
 
@@ -81,7 +89,7 @@ def result_document(result: StudyResult) -> dict[str, Any]:
     document: dict[str, Any] = {
         "format": "mpc-rr result",
         "version": FORMAT_VERSION,
-        "status": "done" if outcome.counts is not None else "aborted",
+        "status": "done" if outcome.result is not None else "aborted",
         "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
         "protocol": study.protocol.name,
         "run": outcome.run.hex(),
@@ -91,7 +99,7 @@ def result_document(result: StudyResult) -> dict[str, Any]:
         "attempts": outcome.attempts,
         "parties": {
             "expected": study.parties.count,
-            "counted": list(outcome.members) if outcome.counts is not None else [],
+            "counted": list(outcome.members) if isinstance(outcome.result, PairCounts) else [],
             "excluded": [{"party": e.name, "reason": e.reason} for e in outcome.excluded],
             "unconfirmed": list(outcome.unconfirmed),
         },
@@ -101,9 +109,32 @@ def result_document(result: StudyResult) -> dict[str, Any]:
         },
         "rejected_messages": dict(sorted(outcome.rejected.items())),
     }
-    if outcome.counts is None:
+    if outcome.result is None:
         return document | {"cause": outcome.cause, "culprits": list(outcome.culprits)}
-    return document | counts_document(outcome.counts)
+    return document | ending_document(outcome.result)
+
+
+def ending_document(ending: Ending) -> dict[str, Any]:
+    """What a study found, or what a party knows of it."""
+    match ending:
+        case PairCounts():
+            return counts_document(ending)
+        case Collected():
+            return collected_document(ending)
+        case Participation():
+            return participation_document(ending)
+    raise TypeError(type(ending).__name__)
+
+
+def ending_files(ending: Ending) -> dict[str, str]:
+    """Its tables as files."""
+    match ending:
+        case PairCounts():
+            return counts_files(ending)
+        case Collected():
+            return collected_files(ending)
+        case _:
+            return {}
 
 
 def transcript_lines(transcript: Iterable[bytes]) -> str:
@@ -178,18 +209,19 @@ def write_results(result: StudyResult, folder: Path) -> None:
     outcome = result.outcome
     files = {
         "result.json": _json(result_document(result)),
+        "study.json": msgspec.json.format(msgspec.json.encode(result.study)).decode() + "\n",
         "transcript.jsonl": transcript_lines(outcome.transcript),
         "cost.json": _json(cost_document(outcome)),
         "cost.csv": _csv_of_rows(cost_rows(outcome)),
     }
-    if outcome.counts is not None:
-        files |= counts_files(outcome.counts)
+    if outcome.result is not None:
+        files |= ending_files(outcome.result)
     write_folder(files, folder)
 
 
-def write_counts(counts: PairCounts, folder: Path) -> None:
-    """Write what a party has: the counts and their tables; `ResultsError` if that fails."""
-    write_folder({"result.json": _json(counts_document(counts)), **counts_files(counts)}, folder)
+def write_ending(ending: Ending, folder: Path) -> None:
+    """Write what a party has in the end; `ResultsError` if that fails."""
+    write_folder({"result.json": _json(ending_document(ending)), **ending_files(ending)}, folder)
 
 
 def counts_files(counts: PairCounts) -> dict[str, str]:
@@ -203,8 +235,7 @@ def counts_files(counts: PairCounts) -> dict[str, str]:
     for number, ((a, b), table) in enumerate(
         zip(pair_names(counts.schema), counts.tables, strict=True), start=1
     ):
-        name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{a}--{b}")
-        files[f"pairs/{number:02}-{name}.csv"] = _pair_csv(counts.schema, (a, b), table)
+        files[f"pairs/{pair_file(number, a, b)}"] = _pair_csv(counts.schema, (a, b), table)
     return files
 
 
@@ -242,9 +273,4 @@ def _csv_of_rows(rows: list[dict[str, Any]]) -> str:
 
 def _pair_csv(schema: Schema, names: tuple[str, str], table: Counts) -> str:
     first, second = (schema.attributes[schema.names.index(name)] for name in names)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([f"{first.name} \\ {second.name}", *second.categories])
-    for category, row in zip(first.categories, table.tolist(), strict=True):
-        writer.writerow([category, *row])
-    return text.getvalue()
+    return pair_csv(first, second, table)

@@ -14,14 +14,14 @@ from typing import Any, Literal
 import msgspec
 
 from mpc_rr.data import Generator, read_csv, read_text
-from mpc_rr.errors import DataError, ScenarioError, SchemaError
+from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError
 from mpc_rr.network.messages import (
     NAME_RULE,
     STEPS_AFTER_PROTOCOL,
     STEPS_BEFORE_PROTOCOL,
     is_name,
 )
-from mpc_rr.protocols import PROTOCOLS
+from mpc_rr.protocols import PROTOCOL_NAMES, AnyProtocol
 from mpc_rr.protocols.secure_sum import SMALLEST
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, interval_labels
@@ -54,12 +54,6 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min(max(self.round_s / 10, 0.2), 5.0)
 
 
-class ProtocolChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which protocol is run."""
-
-    name: str
-
-
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What all agents of a study must agree on."""
 
@@ -67,7 +61,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     title: str
     description: str
     schema: Schema
-    protocol: ProtocolChoice
+    protocol: AnyProtocol
     parties: Parties
     deadlines: Deadlines
 
@@ -133,7 +127,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     title: str
     schema: dict[str, dict[str, Any]]
     parties: Parties
-    protocol: ProtocolChoice
+    protocol: AnyProtocol
     study: str | None = None
     description: str = ""
     deadlines: Deadlines = Deadlines()
@@ -154,6 +148,7 @@ def load_scenario(path: Path) -> Scenario:
 def _parse(path: Path) -> _File:
     try:
         tables: dict[str, Any] = tomllib.loads(read_text(path))
+        _check_protocol_name(tables.get("protocol"))
         return msgspec.convert(tables, _File)
     except DataError as error:
         raise ScenarioError(str(error)) from None
@@ -163,6 +158,14 @@ def _parse(path: Path) -> _File:
         raise ScenarioError("not a TOML file: nested too deeply") from None
     except msgspec.ValidationError as error:
         raise ScenarioError(_plain(str(error))) from None
+
+
+def _check_protocol_name(table: Any) -> None:
+    """msgspec does not say which names there are."""
+    name = table.get("name") if isinstance(table, dict) else None
+    if name is not None and name not in PROTOCOL_NAMES:
+        known = ", ".join(PROTOCOL_NAMES)
+        raise ScenarioError(f"protocol.name: there is no protocol {name!r}; known are {known}")
 
 
 def _plain(message: str) -> str:
@@ -219,11 +222,10 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
 
 
 def _check_study(study: Study) -> None:
-    if study.protocol.name not in PROTOCOLS:
-        raise ScenarioError(
-            f"protocol.name: there is no protocol {study.protocol.name!r}; "
-            f"known are {', '.join(sorted(PROTOCOLS))}"
-        )
+    try:
+        study.protocol.check(study.schema)
+    except InputError as error:
+        raise ScenarioError(f"protocol: {error}") from None
     parties = study.parties
     if parties.fewest < SMALLEST:
         raise ScenarioError(
@@ -244,7 +246,7 @@ def _check_faults(faults: Faults, study: Study) -> None:
     if not (faults.silent or faults.crash):
         return
     names = party_names(study.parties.count)
-    protocol_steps = PROTOCOLS[study.protocol.name].STEPS
+    protocol_steps = study.protocol.steps
     steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)
     for fault in (*faults.silent, *faults.crash):
         if fault.party not in names:

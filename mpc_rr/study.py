@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mpc_rr.agents.coordinator import Coordinator, Outcome
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.broker import embedded_broker
@@ -15,8 +16,7 @@ from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
 from mpc_rr.network.transport import Transport
-from mpc_rr.protocols import PROTOCOLS
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Record
@@ -33,7 +33,7 @@ class StudyResult:
 
     study: Study
     outcome: Outcome
-    parties: dict[str, PairCounts | MpcRrError] = field(repr=False)
+    parties: dict[str, Ending | MpcRrError] = field(repr=False)
     seed: int | None
     transport: str
 
@@ -94,9 +94,7 @@ async def mqtt_connection(
     study: Study, broker: BrokerUrl, *, coordinator: bool
 ) -> AsyncIterator[MqttConnection]:
     """A connection to a broker for the agents of a study."""
-    size_limit = PROTOCOLS[study.protocol.name].largest_message_bytes(
-        study.schema, study.parties.count
-    )
+    size_limit = study.protocol.largest_message_bytes(study.schema, study.parties.count)
     connection = MqttConnection(
         broker, study.name, SystemRandomness(), size_limit=size_limit, coordinator=coordinator
     )
@@ -126,7 +124,7 @@ async def take_part(
     records: Mapping[str, Record],
     *,
     coordinator_fingerprint: str | None = None,
-) -> dict[str, PairCounts | MpcRrError]:
+) -> dict[str, Ending | MpcRrError]:
     """Take part in a study with some records, by the names of their parties."""
     async with mqtt_connection(study, broker, coordinator=False) as connection:
         return await run_parties(

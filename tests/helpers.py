@@ -6,16 +6,17 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc_rr.agents.coordinator import Coordinator, Outcome
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.scenario import (
     Deadlines,
     Parties,
-    ProtocolChoice,
     Scenario,
     Study,
     party_names,
@@ -40,7 +41,7 @@ def make_study(n=4, sizes=(2, 3), *, minimum=None, lobby_s=30.0, round_s=10.0, n
         title="A test",
         description="",
         schema=make_schema(sizes),
-        protocol=ProtocolChoice("exact_pairs"),
+        protocol=ExactPairs(),
         parties=Parties(n, minimum),
         deadlines=Deadlines(lobby_s, round_s),
     )

@@ -38,6 +38,7 @@ def test_the_folder_holds_what_the_documentation_says(result, tmp_path):
         "pairs/02-a0--a2.csv",
         "pairs/03-a1--a2.csv",
         "result.json",
+        "study.json",
         "transcript.jsonl",
     ]
     with (tmp_path / "out" / "pairs" / "01-a0--a1.csv").open() as file:

@@ -59,7 +59,11 @@ def test_every_scenario_that_we_ship_is_in_order(path):
         ("count = 4", "count = 4\n[deadlines]\nround_s = 0", r"deadlines\.round_s: must be a pos"),
         ("count = 4", "count = 4\n[deadlines]\nlobby_s = -1", r"deadlines\.lobby_s: must be a po"),
         ("count = 4", "count = 4\n[deadlines]\nlobby_s = inf", r"deadlines\.lobby_s: must be a"),
-        ("exact_pairs", "exact_pear", "no protocol 'exact_pear'; known are exact_pairs"),
+        (
+            "exact_pairs",
+            "exact_pear",
+            "no protocol 'exact_pear'; known are exact_pairs, rr_",
+        ),
         ('title = "Two questions"', "", "missing required field `title`"),
         ('title = "Two questions"', 'title = "?"', "study: '' is not a name"),
         ('title = "Two questions"', 'title = "t"\nstudy = "a/b"', "'a/b' is not a name"),

@@ -13,15 +13,12 @@ routes. It is trusted to finish; not to keep secrets, and not to be honest: part
 
 import asyncio
 import contextlib
-import enum
 import re
-from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import assert_never
 
 import msgspec
 
+from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import (
@@ -32,7 +29,7 @@ from mpc_rr.errors import (
     StudyError,
     one_line,
 )
-from mpc_rr.network.mailbox import Mailbox, Traffic
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -47,6 +44,7 @@ from mpc_rr.network.messages import (
     Member,
     Message,
     Objection,
+    Opening,
     Refusal,
     ResultSeen,
     Roster,
@@ -56,8 +54,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected
 from mpc_rr.network.session import CoordinatorSession
 from mpc_rr.network.transport import Transport
-from mpc_rr.protocols import PROTOCOLS
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 
@@ -67,59 +64,6 @@ INTERRUPTED_S = 2.0
 TOO_LATE = "the roster is closed: the study has begun without this party"
 HELLOS_KEPT = 1024
 """How many hellos are remembered beyond twice the expected number: old or idle ones are lost."""
-
-
-class State(enum.Enum):
-    """Where the study stands."""
-
-    LOBBY = "lobby"
-    ROSTER = "roster"
-    ROUNDS = "rounds"
-    VERDICT = "verdict"
-    CLOSED = "closed"
-
-
-MOVES: Mapping[State, frozenset[State]] = {
-    State.LOBBY: frozenset({State.ROSTER, State.VERDICT}),
-    State.ROSTER: frozenset({State.ROUNDS, State.ROSTER, State.VERDICT}),
-    State.ROUNDS: frozenset({State.ROSTER, State.VERDICT}),
-    State.VERDICT: frozenset({State.CLOSED}),
-    State.CLOSED: frozenset(),
-}
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a display shows while the study runs."""
-
-    state: State
-    joined: int
-    expected: int
-    attempt: int
-    step: str
-    arrived: int
-    wanted: int
-    messages: int
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How the study ended. ``counts`` is None if it was aborted; then ``cause`` says why."""
-
-    counts: PairCounts | None
-    cause: str
-    culprits: tuple[str, ...]
-    members: tuple[str, ...]
-    excluded: tuple[Exclusion, ...]
-    unconfirmed: tuple[str, ...]
-    attempts: int
-    run: bytes
-    identity: PublicIdentity
-    transcript: tuple[bytes, ...] = field(repr=False)
-    traffic: dict[tuple[str, str, str], Traffic] = field(repr=False)
-    round_seconds: dict[tuple[str, str], float]
-    rejected: Counter[str]
 
 
 class _LobbyFull(Exception):
@@ -148,7 +92,7 @@ class Coordinator:
         nonce = rng.fork("run").bytes(16)
         self._invitation = Invitation(self._identity.public, study.digest, nonce, answers=b"")
         self._transport = transport
-        self._protocol = PROTOCOLS[study.protocol.name]
+        self._protocol = study.protocol
         self.mailbox = Mailbox(
             COORDINATOR,
             self._identity,
@@ -196,17 +140,17 @@ class Coordinator:
             members: tuple[str, ...] = ()
             try:
                 members = await self._lobby()
-                counts, members = await self._attempts(members)
-                seen, unconfirmed = await self._results_seen(counts, members)
+                result, members = await self._attempts(members)
+                seen, unconfirmed = await self._results_seen(result, members)
             except StudyError as fault:
                 verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
                 return await self._conclude(verdict, None, members)
             except asyncio.CancelledError:
                 await self._interrupted()
                 raise
-            verdict = Verdict(True, "", (), counts.digest, seen, unconfirmed)
-            counts = msgspec.structs.replace(counts, unconfirmed=unconfirmed)
-            return await self._conclude(verdict, counts, members)
+            verdict = Verdict(True, "", (), result.digest, seen, unconfirmed)
+            result = msgspec.structs.replace(result, unconfirmed=unconfirmed)
+            return await self._conclude(verdict, result, members)
 
     async def _interrupted(self) -> None:
         """Somebody stopped this coordinator: tell the parties, if that can be done quickly."""
@@ -307,7 +251,7 @@ class Coordinator:
 
     # ── Roster and rounds ──────────────────────────────────────────────────────────────────────
 
-    async def _attempts(self, members: tuple[str, ...]) -> tuple[PairCounts, tuple[str, ...]]:
+    async def _attempts(self, members: tuple[str, ...]) -> tuple[Ending, tuple[str, ...]]:
         """Try until the protocol ends well or too few are left; lost parties are left out."""
         self.mailbox.transcribe(
             self.mailbox.write(LOBBY_SESSION, Invitation.step, EVERYONE, self._invitation)
@@ -322,7 +266,8 @@ class Coordinator:
                 return await self._one_attempt(session), members
             except (Dropout, Misconduct, _Objected) as news:
                 fault = self._judge(session, news)
-            if session.committed or not fault.culprits or isinstance(fault, _Dispute):
+            over = session.committed or not self._protocol.mutual
+            if over or not fault.culprits or isinstance(fault, _Dispute):
                 raise fault
             self._exclude(fault)
             members = tuple(name for name in members if name not in fault.culprits)
@@ -337,9 +282,12 @@ class Coordinator:
     def _session(self, members: tuple[str, ...]) -> CoordinatorSession:
         name = session_name(self._attempt)
         round_s = self.study.deadlines.round_s
-        return CoordinatorSession(self.mailbox, name, members, self._rng.fork(name), round_s)
+        rng = self._rng.fork(name)
+        session = CoordinatorSession(self.mailbox, name, members, rng, round_s)
+        session.fewest = self.study.parties.fewest
+        return session
 
-    async def _one_attempt(self, session: CoordinatorSession) -> PairCounts:
+    async def _one_attempt(self, session: CoordinatorSession) -> Ending:
         self._enter(State.ROSTER)
         self.mailbox.session_root = session.name
         roster = Roster(
@@ -347,6 +295,16 @@ class Coordinator:
             tuple(Member(name, self.mailbox.keys[name]) for name in session.parties),
             tuple(self._excluded),
         )
+        if self._protocol.mutual:
+            await self._show_roster(session, roster)
+        else:
+            await self._open(session, roster)
+        self._enter(State.ROUNDS)
+        protocol = session.sub(self.study.protocol.name)
+        return await self._protocol.coordinator(protocol, self.study.schema)
+
+    async def _show_roster(self, session: CoordinatorSession, roster: Roster) -> None:
+        """Show everybody who takes part, and have them compare it."""
         raw = await self.mailbox.tell(session.name, EVERYONE, roster)
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
@@ -357,9 +315,14 @@ class Coordinator:
                 raise ValueError("it names another roster than the one I sent")
 
         await session.relay(RosterSeen, check=same)
-        self._enter(State.ROUNDS)
-        protocol = session.sub(self.study.protocol.name)
-        return await self._protocol.coordinator(protocol, self.study.schema)
+
+    async def _open(self, session: CoordinatorSession, roster: Roster) -> None:
+        """Where parties only report, nobody needs the others' keys: the roster's digest will do."""
+        opening = Opening(len(roster.members), roster_digest(roster))
+        raw = await self.mailbox.tell(session.name, EVERYONE, opening)
+        self.mailbox.catch_up = raw
+        self.mailbox.transcribe(self.mailbox.write(session.name, Roster.step, EVERYONE, roster))
+        self.mailbox.transcribe(raw)
 
     def _check_enough(self, members: tuple[str, ...]) -> None:
         fewest, count = self.study.parties.fewest, self.study.parties.count
@@ -405,13 +368,15 @@ class Coordinator:
     # ── Verdict ────────────────────────────────────────────────────────────────────────────────
 
     async def _results_seen(
-        self, counts: PairCounts, members: tuple[str, ...]
+        self, result: Ending, members: tuple[str, ...]
     ) -> tuple[dict[str, bytes], tuple[str, ...]]:
         """The parties' signed digests of the result, and who sent none, or another.
 
         The result is everybody's already: whoever falls silent, objects or lies now is named as
         not having confirmed it, and can spoil nothing.
         """
+        if not self._protocol.mutual:
+            return {}, ()  # no party has the others' keys; whoever has the transcript can check
         loop, session = asyncio.get_running_loop(), self.mailbox.session_root
         deadline = loop.time() + self.study.deadlines.round_s
         doubtful: set[str] = set()
@@ -429,12 +394,12 @@ class Coordinator:
             break
         present = [name for name in members if name not in doubtful]
         arrived = self.mailbox.take(session, ResultSeen.step, present)
-        digest = counts.digest
+        digest = result.digest
         seen = {n: opened.raw for n, opened in arrived.items() if _digest_seen(opened) == digest}
         return seen, tuple(name for name in members if name not in seen)
 
     async def _conclude(
-        self, verdict: Verdict, counts: PairCounts | None, members: tuple[str, ...]
+        self, verdict: Verdict, result: Ending | None, members: tuple[str, ...]
     ) -> Outcome:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         self._enter(State.VERDICT)
@@ -455,7 +420,7 @@ class Coordinator:
                 task.uncancel()
         self._enter(State.CLOSED)
         return Outcome(
-            counts=counts,
+            result=result,
             cause=verdict.cause,
             culprits=verdict.culprits,
             members=members,

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import InternalError, MpcRrError
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
 
 
-async def run_parties(parties: Iterable[Party]) -> dict[str, PairCounts | MpcRrError]:
+async def run_parties(parties: Iterable[Party]) -> dict[str, Ending | MpcRrError]:
     """Run all parties to their end; each one's result, or why it has none, by its name."""
     parties = list(parties)
     names = [party.name for party in parties]
@@ -18,7 +18,7 @@ async def run_parties(parties: Iterable[Party]) -> dict[str, PairCounts | MpcRrE
     return dict(zip(names, ends, strict=True))
 
 
-async def _end_of(party: Party) -> PairCounts | MpcRrError:
+async def _end_of(party: Party) -> Ending | MpcRrError:
     try:
         return await party.run()
     except MpcRrError as error:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from mpc_rr.agents.account import Account
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
@@ -33,6 +34,7 @@ from mpc_rr.network.messages import (
     Invitation,
     Join,
     Objection,
+    Opening,
     Refusal,
     ResultSeen,
     Roster,
@@ -42,8 +44,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import PartySession
 from mpc_rr.network.transport import Transport
-from mpc_rr.protocols import PROTOCOLS
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
@@ -61,9 +62,9 @@ class _Answered(_News):
 
 
 class _NewRoster(_News):
-    """A roster arrived."""
+    """A roster arrived; or None: an opening, where no party needs to know the others."""
 
-    def __init__(self, roster: Roster) -> None:
+    def __init__(self, roster: Roster | None) -> None:
         super().__init__()
         self.roster = roster
 
@@ -80,13 +81,15 @@ class Party:
         rng: Randomness,
         *,
         coordinator_fingerprint: str | None = None,
+        account: Account | None = None,
     ) -> None:
         self.study, self.name = study, name
+        self._account = account or Account()
         self._record = record
         self._rng = rng
         self._identity = Identity(rng.fork("identity"))
         self._pinned = coordinator_fingerprint
-        self._protocol = PROTOCOLS[study.protocol.name]
+        self._protocol = study.protocol
         self._transport = transport
         self.mailbox = Mailbox(
             name,
@@ -101,17 +104,22 @@ class Party:
             Refusal.step: self._on_refusal,
         }
         self.mailbox.handlers[Admission.step] = self._on_admission
-        self.mailbox.handlers[Roster.step] = self._on_roster
+        if self._protocol.mutual:
+            self.mailbox.handlers[Roster.step] = self._on_roster
+        else:
+            self.mailbox.handlers[Opening.step] = self._on_opening
         self.mailbox.watchers[Verdict.step] = self._on_verdict
         self._another_fingerprint: str | None = None
         self._rosters: dict[int, Roster] = {}
+        self._opening: Opening | None = None
         self._admitted = False
 
     def __repr__(self) -> str:
         return f"Party({self.name})"
 
-    async def run(self) -> PairCounts:
+    async def run(self) -> Ending:
         """Take part to the end; returns the result, or raises why there is none."""
+        self._account.check(self.study)
         async with self.mailbox:
             try:
                 await self._enter_lobby()
@@ -218,18 +226,19 @@ class Party:
         self._from_coordinator(opened)
         if opened.message(Admission).fingerprint != self._identity.public.fingerprint:
             raise Rejected("misdirected")
-        if self._admitted or self._rosters:
+        if self._admitted or self._rosters or self._opening is not None:
             raise Rejected("duplicate")
         self._admitted = True
         self.mailbox.interrupt(_Answered())
 
     # ── Roster ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _first_roster(self) -> Roster:
+    async def _first_roster(self) -> Roster | None:
         patience_s = self.study.deadlines.lobby_s + self.study.deadlines.round_s
+        step = Roster.step if self._protocol.mutual else Opening.step
         while True:
             try:
-                await self.mailbox.wait_for_news(session_name(1), Roster.step, patience_s)
+                await self.mailbox.wait_for_news(session_name(1), step, patience_s)
             except _Answered:
                 continue
             except _NewRoster as news:
@@ -261,6 +270,22 @@ class Party:
         else:
             self.mailbox.interrupt(_NewRoster(roster))
 
+    def _on_opening(self, opened: Opened) -> None:
+        self._from_coordinator(opened)
+        opening, parties = opened.message(Opening), self.study.parties
+        if self._opening is not None:
+            if self._opening != opening:
+                self._coordinator_lies("it opened the study in two different ways")
+            raise Rejected("duplicate")
+        self._opening = opening
+        if not parties.fewest <= opening.asked <= parties.count:
+            self._coordinator_lies(
+                f"it opened the study with {opening.asked} parties where {parties.fewest} to "
+                f"{parties.count} are allowed"
+            )
+        else:
+            self.mailbox.interrupt(_NewRoster(None))
+
     def _coordinator_lies(self, how: str) -> None:
         self.mailbox.interrupt(Misconduct(f"the coordinator is not honest: {how}", [COORDINATOR]))
 
@@ -270,14 +295,16 @@ class Party:
 
     # ── Rounds ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _attempt(self, roster: Roster) -> PairCounts:
+    async def _attempt(self, roster: Roster | None) -> Ending:
         """One try with the parties of this roster, up to the verdict."""
         session = self._session(roster)
         try:
-            await self._compare_rosters(session, roster)
+            if roster is not None:
+                await self._compare_rosters(session, roster)
+            self._account.enrol(self.study)
             protocol = session.sub(self.study.protocol.name)
-            counts = await self._protocol.party(protocol, self.study.schema, self._record)
-            return await self._confirmed(session, counts)
+            ending = await self._protocol.party(protocol, self.study.schema, self._record)
+            return await self._confirmed(session, ending)
         except _NewRoster:
             if session.committed:
                 raise Misconduct(
@@ -287,17 +314,25 @@ class Party:
                 ) from None
             raise
 
-    def _session(self, roster: Roster) -> PartySession:
-        name = session_name(roster.attempt)
-        parties = tuple(member.name for member in roster.members)
+    def _session(self, roster: Roster | None) -> PartySession:
+        name = session_name(1 if roster is None else roster.attempt)
+        members = () if roster is None else roster.members
+        parties = tuple(member.name for member in members)
         self.mailbox.session_root = name
         self.mailbox.keys = {
             COORDINATOR: self.mailbox.keys[COORDINATOR],
-            **{member.name: member.identity for member in roster.members},
+            **{member.name: member.identity for member in members},
         }
         # The coordinator waits one round for the others before we can hear from it.
         timeout_s = 2 * self.study.deadlines.round_s
-        return PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
+        session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
+        session.once = self._once
+        return session
+
+    def _once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
+        """Draw something that a second draw would weaken; it is in the books before it is used."""
+        rng = self._rng.fork(f"once/{label}")
+        return self._account.once(self.study, label, lambda: draw(rng))
 
     async def _compare_rosters(self, session: PartySession, roster: Roster) -> None:
         digest = roster_digest(roster)
@@ -317,24 +352,25 @@ class Party:
         if not verdict.done:
             self.mailbox.interrupt(Aborted(one_line(verdict.cause), verdict.culprits))
 
-    async def _confirmed(self, session: PartySession, counts: PairCounts) -> PairCounts:
+    async def _confirmed(self, session: PartySession, ending: Ending) -> Ending:
         """The result, with the names of those of whom it is not known that they have the same.
 
         If broker or coordinator are gone by now, the result is still there: confirmed by nobody.
         """
         try:
-            await session.send(COORDINATOR, ResultSeen(counts.digest))
-            unconfirmed = await self._verdict(session, counts)
+            if self._protocol.mutual:
+                await session.send(COORDINATOR, ResultSeen(ending.digest))
+            unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):
             unconfirmed = session.others
-        return msgspec.structs.replace(counts, unconfirmed=unconfirmed)
+        return msgspec.structs.replace(ending, unconfirmed=unconfirmed)
 
-    async def _verdict(self, session: PartySession, counts: PairCounts) -> tuple[str, ...]:
+    async def _verdict(self, session: PartySession, ending: Ending) -> tuple[str, ...]:
         """Wait for the verdict and make sure that the others have the same result."""
         arrived = await self.mailbox.collect(
             VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.timeout_s
         )
-        verdict, digest = arrived[COORDINATOR].message(Verdict), counts.digest
+        verdict, digest = arrived[COORDINATOR].message(Verdict), ending.digest
         if verdict.result_digest != digest:
             raise Misconduct(
                 "the coordinator announces another result than I computed", [COORDINATOR]

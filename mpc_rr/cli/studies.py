@@ -33,7 +33,7 @@ from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
 from mpc_rr.display import (
     scenario_facts,
-    show_counts,
+    show_ending,
     show_facts,
     show_result,
     watcher,
@@ -42,12 +42,12 @@ from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.network.messages import NAME_RULE
 from mpc_rr.network.mqtt import BrokerUrl
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.interface import Ending
 from mpc_rr.results import (
     check_folder,
-    counts_document,
+    ending_document,
     result_document,
-    write_counts,
+    write_ending,
     write_results,
 )
 from mpc_rr.scenario import Study, load_scenario
@@ -179,7 +179,7 @@ def party(
             check_folder(out)
         own_name = _party_name(name)
         ends = _run_parties(study, url, {own_name: own}, coordinator)
-        _show_party_end(ends[own_name], out, as_json=as_json)
+        _show_party_end(study, ends[own_name], out, as_json=as_json)
 
 
 @app.command()
@@ -214,7 +214,7 @@ def host(
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
         ends = _run_parties(study, url, own, coordinator)
-        _show_host_end(ends, out, as_json=as_json)
+        _show_host_end(study, ends, out, as_json=as_json)
 
 
 @app.command("broker")
@@ -268,7 +268,7 @@ def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
 
 def _run_parties(
     study: Study, url: BrokerUrl, records: dict[str, Record], fingerprint: str | None
-) -> dict[str, PairCounts | MpcRrError]:
+) -> dict[str, Ending | MpcRrError]:
     if fingerprint is None:
         messages().print(
             "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
@@ -327,21 +327,22 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     else:
         show_result(Console(), result, seconds)
         Console().print(f"Results are in {escape(str(folder))}", highlight=False, soft_wrap=True)
-    if result.outcome.counts is None:
+    if result.outcome.result is None:
         raise Aborted(f"the study failed: {result.outcome.cause}", result.outcome.culprits)
 
 
-def _show_party_end(end: PairCounts | MpcRrError, out: Path | None, *, as_json: bool) -> None:
+def _show_party_end(
+    study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
+) -> None:
     if isinstance(end, MpcRrError):
         raise end
-    document = counts_document(end)
+    document = ending_document(end)
     if out is not None:
-        _written_or_printed(document, lambda: write_counts(end, out))
+        _written_or_printed(document, lambda: write_ending(end, out))
     if as_json:
         print_json(document)
-        return
-    Console().print(f"[green]Done[/]: {end.n} parties counted together.", highlight=False)
-    show_counts(Console(), end)
+    else:
+        show_ending(Console(), end, study)
 
 
 def _written_or_printed(document: dict[str, Any], write: Callable[[], None]) -> None:
@@ -354,12 +355,12 @@ def _written_or_printed(document: dict[str, Any], write: Callable[[], None]) -> 
 
 
 def _show_host_end(
-    ends: dict[str, PairCounts | MpcRrError], out: Path | None, *, as_json: bool
+    study: Study, ends: dict[str, Ending | MpcRrError], out: Path | None, *, as_json: bool
 ) -> None:
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
     finished = [end for name, end in ends.items() if name not in failed]
     if finished:
-        _show_party_end(finished[0], out, as_json=as_json)
+        _show_party_end(study, finished[0], out, as_json=as_json)
     if failed:
         name, error = next(iter(failed.items()))
         message = (

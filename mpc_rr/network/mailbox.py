@@ -156,6 +156,11 @@ class Mailbox:
         await self.post(session, message.step, target, raw)
         return raw
 
+    @staticmethod
+    def now() -> float:
+        """The time by which deadlines are kept."""
+        return asyncio.get_running_loop().time()
+
     # ── waiting ────────────────────────────────────────────────────────────────────────────────
 
     async def collect(

@@ -153,6 +153,17 @@ class Roster(Message, frozen=True):
     excluded: tuple[Exclusion, ...]
 
 
+class Opening(Message, frozen=True):
+    """Coordinator → everyone: the study begins; takes the roster's place where parties only report.
+
+    ``digest`` is that of the whole roster, which is in the transcript.
+    """
+
+    step: ClassVar[str] = "opening"
+    asked: int
+    digest: bytes
+
+
 class RosterSeen(Message, frozen=True):
     """Party → everyone: the digest of the roster I was shown."""
 

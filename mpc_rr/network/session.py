@@ -1,24 +1,28 @@
 """The session: what a protocol sees of the network.
 
-A protocol is a coroutine that awaits only its session and draws only from ``session.rng``. Two
+A protocol is a coroutine that awaits only its session and draws only from ``session.rng``. Three
 kinds of round are enough for all of them, each costing a party one message up and one down:
 
 * ``exchange``: every party writes to every other party, privately. The coordinator routes sealed
   parcels it cannot read (`CoordinatorSession.route`).
 * ``publish``: every party writes to everyone, publicly. The coordinator collects the signed
   messages and hands all of them to all (`CoordinatorSession.relay`).
+* ``report``: every party writes publicly to the coordinator, which announces one message to all
+  (`CoordinatorSession.gather` and ``announce``). Whoever stays silent is left out, no more.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Generic, Self
 
-from mpc_rr.errors import Misconduct
+from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
 from mpc_rr.network.sealed import Opened, Rejected, body_of, read
 from mpc_rr.randomness import Randomness
 
+Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
+"""By its label, something random that is drawn and accounted for once, and then always the same."""
 Check = Callable[[M], None]
 """Raises ``ValueError`` with the reason if an honest sender would not send this message."""
 
@@ -140,6 +144,24 @@ class Session:
 class PartySession(Session):
     """A party's side of the rounds."""
 
+    once: Once
+    """Draw something that must never be drawn twice (set by the party's agent)."""
+
+    def sub(self, label: str) -> Self:
+        """The session of a sub-protocol; what is drawn once stays drawn."""
+        session = super().sub(label)
+        session.once = self.once
+        return session
+
+    async def report(self, message: Message) -> None:
+        """Write publicly to the coordinator."""
+        await self.send(COORDINATOR, message)
+
+    async def hear(self, kind: type[M], *, check: Check[M] | None = None) -> M:
+        """What the coordinator announces to everyone; it must pass the check."""
+        arrived = await self._collect(kind, (COORDINATOR,))
+        return self._understand_all(arrived, kind, check)[COORDINATOR]
+
     async def exchange(
         self, messages: Mapping[str, M], *, check: Check[M] | None = None
     ) -> dict[str, M]:
@@ -194,8 +216,59 @@ class PartySession(Session):
         return arrived
 
 
+@dataclass(frozen=True)
+class Gathered(Generic[M]):
+    """What came in a `CoordinatorSession.gather`, and what did not, and why."""
+
+    messages: dict[str, M]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    """Parties whose message an honest party would not send, and the reason."""
+
+
 class CoordinatorSession(Session):
     """The coordinator's side of the rounds. It routes what it cannot read."""
+
+    fewest: int = 1
+    """With how few parties the study still goes on."""
+
+    def sub(self, label: str) -> Self:
+        """The session of a sub-protocol."""
+        session = super().sub(label)
+        session.fewest = self.fewest
+        return session
+
+    async def gather(self, kind: type[M], *, check: Check[M] | None = None) -> Gathered[M]:
+        """Serve a `PartySession.report`: take what comes until the deadline."""
+        box, deadline = self.mailbox, self.mailbox.now() + self.timeout_s
+        faulty: dict[str, str] = {}
+        silent: set[str] = set()
+        while waiting := [p for p in self.parties if p not in faulty and p not in silent]:
+            try:
+                left_s = max(deadline - box.now(), 0)
+                await box.await_all(self.name, kind.step, waiting, left_s)
+                break
+            except Dropout as late:
+                silent |= set(late.culprits)
+            except StudyError as news:
+                if not news.culprits:
+                    raise
+                faulty |= dict.fromkeys(news.culprits, one_line(str(news)))
+        arrived = box.take(self.name, kind.step, waiting)
+        messages = {}
+        for party, opened in arrived.items():
+            try:
+                messages[party] = self._understand(opened, kind, check)
+                box.transcribe(opened.raw)
+            except ValueError as error:
+                faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
+        silent_ones = tuple(p for p in self.parties if p in silent)
+        return Gathered(messages, silent_ones, faulty)
+
+    async def announce(self, message: Message) -> None:
+        """Write one message to everyone."""
+        raw = await self.mailbox.tell(self.name, EVERYONE, message)
+        self.mailbox.transcribe(raw)
 
     async def route(
         self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None

@@ -1,31 +1,16 @@
 """The protocols, one file each: all roles, all message types, numbered as in the paper.
 
 Protocol code awaits only its session and draws only from ``session.rng``; a test forbids it to
-import anything else that acts. A scenario names its protocol by the key in `PROTOCOLS`.
+import anything else that acts. A study file names its protocol by the tag of its class.
 """
 
-from typing import Protocol
+from typing import get_args
 
-from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.protocols import exact_pairs
-from mpc_rr.protocols.exact_pairs import PairCounts
-from mpc_rr.schema import Record, Schema
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.lambda_randomization import LambdaRandomization
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_joint import RRJoint
 
-
-class StudyProtocol(Protocol):
-    """What a module must offer to be named in a scenario."""
-
-    STEPS: tuple[str, ...]
-    """The steps in which parties send something, in order."""
-
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
-        """An upper bound on any of its messages."""
-
-    async def party(self, session: PartySession, schema: Schema, record: Record) -> PairCounts:
-        """A party's part."""
-
-    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> PairCounts:
-        """The coordinator's part."""
-
-
-PROTOCOLS: dict[str, StudyProtocol] = {"exact_pairs": exact_pairs}
+AnyProtocol = ExactPairs | RRIndependent | RRJoint | LambdaRandomization
+"""All protocols a study file may name; msgspec tells them apart by their tag."""
+PROTOCOL_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyProtocol))

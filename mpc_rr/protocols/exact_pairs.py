@@ -7,14 +7,16 @@ record. Exact counts are published, so a cell of size 1 shows that such a person
 """
 
 import hashlib
+import math
 
-import msgspec
 import numpy as np
 
 from mpc_rr.errors import Misconduct
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.secure_sum import Partial, Share, secure_sum_coordinator, secure_sum_party
 from mpc_rr.schema import Record, Schema
 
@@ -23,14 +25,12 @@ PARCEL_OVERHEAD_BYTES = 512
 """More than an envelope's header, signature and sealing add to a share."""
 
 
-class PairCounts(msgspec.Struct, frozen=True):
+class PairCounts(Ending, frozen=True):
     """The counts of every pair of attributes over ``n`` parties."""
 
     n: int
     schema: Schema
     tables: list[Counts]
-    unconfirmed: tuple[str, ...] = ()
-    """Parties whose confirmation of the very same result was not seen."""
 
     def __repr__(self) -> str:
         return f"PairCounts(n={self.n}, {len(self.tables)} tables)"
@@ -44,24 +44,31 @@ class PairCounts(msgspec.Struct, frozen=True):
         return hasher.digest()
 
 
-def largest_message_bytes(schema: Schema, parties: int) -> int:
-    """An upper bound on any message of this protocol, so that larger ones can be rejected."""
-    share = packed_bytes(PairLayout(schema.sizes).cells, parties + 1)
-    return 65536 + parties * (share + PARCEL_OVERHEAD_BYTES)
+class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
+    """``[protocol] name = "exact_pairs"``. It has no options."""
 
+    steps = STEPS
 
-async def party(session: PartySession, schema: Schema, record: Record) -> PairCounts:
-    """A party's part: its record goes in, the counts come out."""
-    layout = PairLayout(schema.sizes)
-    total = await secure_sum_party(session.sub("secure_sum"), layout.indicator(record))
-    return _counts(layout, schema, total, len(session.parties))
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """A bundle of shares for all other parties."""
+        share = packed_bytes(PairLayout(schema.sizes).cells, parties + 1)
+        return 65536 + parties * (share + PARCEL_OVERHEAD_BYTES)
 
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+        """No ε bounds what an exact count may tell about one person."""
+        return [Release(study, "exact counts of pairs", schema.names, math.inf, crowd=parties)]
 
-async def coordinator(session: CoordinatorSession, schema: Schema) -> PairCounts:
-    """The coordinator's part: it learns the counts, as everybody does."""
-    layout = PairLayout(schema.sizes)
-    total = await secure_sum_coordinator(session.sub("secure_sum"), layout.cells)
-    return _counts(layout, schema, total, len(session.parties))
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> PairCounts:
+        """A party's part: its record goes in, the counts come out."""
+        layout = PairLayout(schema.sizes)
+        total = await secure_sum_party(session.sub("secure_sum"), layout.indicator(record))
+        return _counts(layout, schema, total, len(session.parties))
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> PairCounts:
+        """The coordinator's part: it learns the counts, as everybody does."""
+        layout = PairLayout(schema.sizes)
+        total = await secure_sum_coordinator(session.sub("secure_sum"), layout.cells)
+        return _counts(layout, schema, total, len(session.parties))
 
 
 def _counts(layout: PairLayout, schema: Schema, total: Residues, n: int) -> PairCounts:

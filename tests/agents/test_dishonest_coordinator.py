@@ -161,7 +161,7 @@ class AsksTwice(Coordinator):
 def test_a_second_sum_after_the_first_is_refused():
     """Totals over n and over n - 1 parties would expose the one who was left out."""
     outcome, ends = play(Mailbox, minimum=3, coordinator=AsksTwice)
-    assert outcome.counts is None
+    assert outcome.result is None
     for name, end in ends.items():
         if name == VICTIM:
             assert isinstance(end, Refused)
@@ -235,7 +235,7 @@ def test_a_result_is_not_lost_when_the_broker_goes_at_the_end():
             await super().post(session, step, target, raw)
 
     outcome, ends = play(GoneAtTheEnd)
-    assert outcome.counts.n == 5
+    assert outcome.result.n == 5
     for name, counts in ends.items():
         assert counts.n == 5
         assert set(counts.unconfirmed) == set(ends) - {name}

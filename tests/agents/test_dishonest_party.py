@@ -113,14 +113,14 @@ def test_a_bad_bundle_is_seen_by_the_coordinator_and_the_study_goes_on(how, says
     outcome, ends = play(lying_party("share", how), minimum=4)
     assert [e.name for e in outcome.excluded] == [LIAR]
     assert says in outcome.excluded[0].reason
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     survivors_have_the_right_result(ends)
     assert "left this party out" in str(ends[LIAR])
 
 
 def test_without_enough_others_the_study_ends_and_names_the_liar():
     outcome, ends = play(lying_party("share", missing_parcel))
-    assert outcome.counts is None
+    assert outcome.result is None
     assert outcome.culprits == (LIAR,)
     assert "at least 5 are needed" in outcome.cause
     assert all(isinstance(end, MpcRrError) for end in ends.values())
@@ -128,7 +128,7 @@ def test_without_enough_others_the_study_ends_and_names_the_liar():
 
 def test_an_unsigned_parcel_is_proved_on_objection():
     outcome, ends = play(lying_party("share", junk_parcel), minimum=4)
-    assert outcome.counts is None
+    assert outcome.result is None
     assert outcome.culprits == (LIAR,)
     assert "I confirm" in outcome.cause
     assert isinstance(ends["party-1"], Aborted)
@@ -145,7 +145,7 @@ def test_an_unsigned_parcel_is_proved_on_objection():
 def test_a_bad_share_ends_the_study_and_both_sides_are_named(how, says):
     """Its content is sealed: nobody but the two can tell who is right."""
     outcome, ends = play(lying_party("share", how), minimum=4)
-    assert outcome.counts is None
+    assert outcome.result is None
     assert outcome.culprits == (LIAR, "party-4")
     assert says in outcome.cause
     assert "either may be lying" in outcome.cause
@@ -163,7 +163,7 @@ def test_a_bad_partial_sum_ends_the_study(residues, says):
         return mailbox.write(session, "partial", "*", Partial(residues))
 
     outcome, ends = play(lying_party("partial", how), minimum=3)
-    assert outcome.counts is None
+    assert outcome.result is None
     assert outcome.culprits == (LIAR,)
     assert says in outcome.cause
     assert outcome.attempts == 1, "no repetition once partial sums are out"
@@ -178,7 +178,7 @@ def test_a_poisoned_sum_is_noticed_though_its_author_is_hidden():
         return mailbox.write(session, "partial", "*", Partial(residues.tobytes()))
 
     outcome, ends = play(lying_party("partial", how))
-    assert outcome.counts is None
+    assert outcome.result is None
     assert outcome.culprits == ()
     assert "the sum is poisoned" in outcome.cause
     assert all(isinstance(end, MpcRrError) for end in ends.values())
@@ -209,7 +209,7 @@ class PublishesTwice(Party):
 )
 def test_nobody_can_take_the_result_from_the_others_once_it_is_there(liar):
     outcome, ends = play(liar)
-    assert outcome.counts.n == 5
+    assert outcome.result.n == 5
     assert set(outcome.unconfirmed) <= {LIAR}
     for name, counts in ends.items():
         if name != LIAR:
@@ -230,7 +230,7 @@ def test_two_different_messages_for_one_step_are_named():
     outcome, _ = play(TwoFaced, minimum=4)
     assert [e.name for e in outcome.excluded] == [LIAR]
     assert "two different messages" in outcome.excluded[0].reason
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert outcome.rejected["contradiction"] == 1
 
 
@@ -273,7 +273,7 @@ def with_keys(change):
 def test_keys_that_cannot_be_used_are_refused_at_the_door(change):
     study = make_study(5, SIZES, minimum=4, lobby_s=3)
     outcome, ends = simulate(study, RECORDS, parties={LIAR: with_keys(change)})
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     survivors_have_the_right_result(ends)
     assert "its keys cannot be used" in str(ends[LIAR])
 
@@ -299,7 +299,7 @@ def test_a_groundless_objection_harms_only_its_author(network):
     study = make_study(5, SIZES, minimum=4)
     outcome, ends = simulate(study, RECORDS, parties={LIAR: Objector}, network=network())
     assert [e.name for e in outcome.excluded] == [LIAR]
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     survivors_have_the_right_result(ends)
 
 
@@ -312,7 +312,7 @@ def test_endless_and_unprintable_reasons_are_cut():
             await self.mailbox.tell(self.mailbox.session_root, "coordinator", said)
 
     outcome, ends = play(Verbose, minimum=4)
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     survivors_have_the_right_result(ends)
     assert len(outcome.excluded[0].reason) <= 300
     assert outcome.excluded[0].reason.isprintable()
@@ -338,7 +338,7 @@ def test_an_excluded_party_cannot_come_back_to_disturb():
 
     outcome, ends = play(Persistent, minimum=4)
     assert [e.name for e in outcome.excluded] == [LIAR]
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert outcome.culprits == ()
     survivors_have_the_right_result(ends)
 
@@ -350,5 +350,5 @@ def test_a_broken_party_does_not_end_its_host():
 
     outcome, ends = play(Broken, minimum=4)
     assert isinstance(ends[LIAR], InternalError)
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     survivors_have_the_right_result(ends)

@@ -4,8 +4,9 @@ import asyncio
 
 from helpers import make_study, random_records
 
-from mpc_rr.agents.coordinator import Coordinator, State
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.outcome import State
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import Aborted
 from mpc_rr.network.memory import MemoryNetwork
@@ -50,7 +51,7 @@ def test_a_coordinator_stopped_in_the_rounds_tells_the_parties():
 
 def test_a_coordinator_stopped_after_the_verdict_keeps_the_result():
     outcome, ends = run_virtual(play(State.VERDICT, step="goodbye"))
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert all(end.n == 4 for end in ends.values())
 
 
@@ -60,5 +61,5 @@ def test_a_party_stopped_before_the_sum_is_left_out_at_once():
         "party-1": "party-1 left: it was interrupted",
         "party-2": "party-2 sent nothing for step 'roster_seen' within 10 s",
     }
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert sum(getattr(end, "n", None) == 4 for end in ends.values()) == 4

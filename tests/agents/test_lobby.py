@@ -53,7 +53,7 @@ def guest_named(name, *, seed=77, **options):
 
 def test_who_comes_after_the_roster_closed_is_told():
     outcome, _, guest = run_with_guest(guest_named("late"), start_after_s=0.008)
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert isinstance(guest, Refused)
     assert "the roster is closed" in str(guest)
 
@@ -76,7 +76,7 @@ def test_a_taken_name_is_refused_and_its_owner_not_disturbed():
     outcome, ends, guest = run_with_guest(guest_named("party-1"), start_after_s=0.0035)
     assert isinstance(guest, Refused)
     assert "already called 'party-1'; choose another" in str(guest)
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert not any(isinstance(end, MpcRrError) for end in ends.values())
 
 
@@ -88,7 +88,7 @@ def test_two_processes_with_one_identity_are_refused():
     outcome, ends, guest = run_with_guest(copy_of_party_1, start_after_s=0.0035)
     assert isinstance(guest, Refused)
     assert "two processes use one identity" in str(guest)
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
     assert not any(isinstance(end, MpcRrError) for end in ends.values())
 
 
@@ -126,14 +126,14 @@ def test_a_pinned_coordinator_must_have_the_fingerprint(right):
 def test_too_few_in_the_lobby_end_the_study_for_all():
     study = make_study(6, SIZES, minimum=5)
     outcome, ends = simulate(study, random_records(4, SIZES))
-    assert outcome.counts is None
+    assert outcome.result is None
     assert "only 4 of 6 parties are there, at least 5 are needed" in outcome.cause
     assert all("only 4 of 6" in str(end) for end in ends.values())
 
 
 def test_enough_in_the_lobby_go_on_after_the_deadline():
     outcome, _ = simulate(make_study(6, SIZES, minimum=4), random_records(4, SIZES))
-    assert outcome.counts.n == 4
+    assert outcome.result.n == 4
 
 
 def test_a_host_does_not_run_two_parties_of_one_name():

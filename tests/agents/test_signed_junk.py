@@ -59,10 +59,10 @@ def test_a_member_that_signs_junk(junk):
     outcome, ends = simulate(study, RECORDS, parties={"party-2": Junky})
     assert outcome.rejected["internal error"] == 0
     assert not any(isinstance(end, InternalError) for end in ends.values())
-    assert outcome.counts is not None or outcome.cause
-    if outcome.counts is not None:
+    assert outcome.result is not None or outcome.cause
+    if outcome.result is not None:
         members = [RECORDS[int(name[-1]) - 1] for name in outcome.members]
-        assert_tables(outcome.counts.tables, crosstabs(members, SIZES))
+        assert_tables(outcome.result.tables, crosstabs(members, SIZES))
     assert {*outcome.culprits, *(e.name for e in outcome.excluded)} <= {"party-2"}
 
 

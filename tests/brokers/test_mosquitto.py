@@ -54,7 +54,7 @@ def self_signed_certificate(folder):
 
 def assert_study_runs_at(url):
     outcome = run_study(make_scenario(RECORDS, SIZES), broker=url).outcome
-    assert_tables(outcome.counts.tables, crosstabs(RECORDS, SIZES))
+    assert_tables(outcome.result.tables, crosstabs(RECORDS, SIZES))
 
 
 # paho leaves the socket of a failed TLS handshake to the garbage collector, which warns.
@@ -113,7 +113,7 @@ async def test_a_study_survives_a_broker_that_restarts(start_mosquitto):
         await asyncio.sleep(0.3)
         server.start()
     result = await running
-    assert_tables(result.outcome.counts.tables, crosstabs(records, sizes))
+    assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     for counts in result.parties.values():
         assert_tables(counts.tables, crosstabs(records, sizes))
 

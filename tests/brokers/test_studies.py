@@ -31,7 +31,7 @@ def test_counts_equal_numpys_crosstabs_on_both_transports(broker, population):
     expected = crosstabs(records, sizes)
     for options in ({"broker": broker}, {"transport": "memory"}):
         result = run_study(scenario, **options)
-        assert_tables(result.outcome.counts.tables, expected)
+        assert_tables(result.outcome.result.tables, expected)
         for counts in result.parties.values():
             assert_tables(counts.tables, expected)
 
@@ -68,7 +68,7 @@ def test_the_broker_never_sees_a_plaintext_share(broker, monkeypatch):
             return result
 
     result = asyncio.run(listen_along())
-    assert_tables(result.outcome.counts.tables, crosstabs(records, sizes))
+    assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     everything = b"".join(captured)
     assert len(shares) == 5
     assert len(captured) >= 5 * 7, "the capture is complete"
@@ -83,7 +83,7 @@ def test_bundles_larger_than_a_piece_are_put_together_again(broker):
     sizes, n = (60, 60, 60), 26
     records = random_records(n, sizes, seed=4)
     result = run_study(make_scenario(records, sizes), broker=broker)
-    assert_tables(result.outcome.counts.tables, crosstabs(records, sizes))
+    assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     largest = max(t.bytes_up for t in result.outcome.traffic.values())
     assert largest > 256 * 1024
 
@@ -95,7 +95,7 @@ def test_a_silent_party_over_a_real_broker(nats):
     scenario = make_scenario(records, sizes, faults=faults, minimum=4, round_s=1.0)
     outcome = run_study(scenario, broker=nats).outcome
     rest = [record for k, record in enumerate(records) if k != 1]
-    assert_tables(outcome.counts.tables, crosstabs(rest, sizes))
+    assert_tables(outcome.result.tables, crosstabs(rest, sizes))
     assert [e.name for e in outcome.excluded] == ["party-2"]
 
 
@@ -105,4 +105,4 @@ def test_lost_and_repeated_messages_over_a_real_broker(nats):
     faults = Faults(loss=0.15, duplicate=0.2, reorder=0.2, delay_s=(0.0, 0.05))
     scenario = make_scenario(records, sizes, faults=faults, lobby_s=20, round_s=6)
     outcome = run_study(scenario, broker=nats, seed=3).outcome
-    assert_tables(outcome.counts.tables, crosstabs(records, sizes))
+    assert_tables(outcome.result.tables, crosstabs(records, sizes))

@@ -41,7 +41,7 @@ def play(act):
 
 
 def assert_all_is_well(outcome, ends):
-    for counts in [outcome.counts, *ends.values()]:
+    for counts in [outcome.result, *ends.values()]:
         assert_tables(counts.tables, crosstabs(RECORDS, SIZES))
 
 
@@ -103,7 +103,7 @@ def test_a_dropped_step_is_told_as_the_coordinators_silence_or_the_partys():
                 super().carry(sender, target, raw)
 
     outcome, ends = simulate(make_study(4, SIZES), RECORDS, network=Dropping())
-    assert outcome.counts is None
+    assert outcome.result is None
     assert "sent nothing for step 'partial'" in outcome.cause
     assert all(isinstance(end, MpcRrError) for end in ends.values())
 
@@ -152,7 +152,7 @@ def test_the_network_never_carries_a_plaintext_share():
             ),
         )
         outcome, _ = simulate(make_study(4, sizes), records, network=Tapped())
-    assert outcome.counts is not None
+    assert outcome.result is not None
     assert len(shares) == 4
     for matrix in shares:
         for share in matrix:

@@ -15,6 +15,7 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.network import messages as wire
 from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
+from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
@@ -46,6 +47,9 @@ def samples():
             wire.Again("attempt-1", "share"),
             Share(b"\1\2\3"),
             Partial(b"\4\5\6"),
+            wire.Opening(3, bytes(32)),
+            Answer(b"\1\0\2\0"),
+            AnswersTaken(3, 2, bytes(32)),
         )
     }
 
@@ -70,6 +74,7 @@ def golden():
         "result_digest": PairCounts(
             4, make_schema((2, 2)), [np.array([[1, 2], [0, 1]])]
         ).digest.hex(),
+        "answers_digest": answers_digest({"bob": b"\1\0", "alice": b"\2\0"}).hex(),
         "pieces": [piece.hex() for piece in cut(b"abcde", SeededRandomness(3), 2)],
         "whole": cut(b"abcde", SeededRandomness(3))[0].hex(),
     }

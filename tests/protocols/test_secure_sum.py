@@ -234,7 +234,7 @@ def test_counts_equal_numpys_crosstabs(given_study, seed):
     sizes, records = given_study
     outcome, ends = simulate(make_study(len(records), sizes), records, seed=seed)
     expected = crosstabs(records, sizes)
-    assert_tables(outcome.counts.tables, expected)
+    assert_tables(outcome.result.tables, expected)
     assert len(ends) == len(records)
     for counts in ends.values():  # the result is every party's, not only the coordinator's
         assert_tables(counts.tables, expected)

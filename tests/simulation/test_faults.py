@@ -52,10 +52,10 @@ def play_schedule(seed):
     result = run_study(scenario, transport="memory", seed=seed)
     outcome, names = result.outcome, scenario.party_names()
     where = f"replay with play_schedule({seed})"
-    if outcome.counts is not None:
+    if outcome.result is not None:
         members = [records[names.index(member)] for member in outcome.members]
         expected = crosstabs(members, sizes)
-        assert_tables(outcome.counts.tables, expected)
+        assert_tables(outcome.result.tables, expected)
         assert {e.name for e in outcome.excluded}.isdisjoint(outcome.members), where
     else:
         expected = None
@@ -72,7 +72,7 @@ def play_schedule(seed):
             # the coordinator has none.
             assert expected is not None, where
             assert_tables(end.tables, expected)
-    return outcome.counts is not None
+    return outcome.result is not None
 
 
 def test_fault_schedules_never_give_a_wrong_value():
@@ -116,7 +116,7 @@ def test_the_transcript_does_not_depend_on_the_hash_seed(tmp_path):
 def test_a_silent_party_is_left_out_before_the_point_of_no_return():
     result = run_study(load_scenario(SCENARIOS / "silent_party.toml"), transport="memory")
     assert [e.name for e in result.outcome.excluded] == ["party-05"]
-    assert result.outcome.counts.n == 11
+    assert result.outcome.result.n == 11
     assert result.outcome.attempts == 2
 
 
@@ -133,10 +133,10 @@ def test_a_lost_party_at_every_step(kind, step, n_counted):
     scenario = make_scenario(records, sizes, faults=faults, minimum=5)
     outcome = run_study(scenario, transport="memory").outcome
     if n_counted is None:
-        assert outcome.counts is None
+        assert outcome.result is None
         assert outcome.culprits == ("party-2",)
     else:
-        assert outcome.counts.n == n_counted
+        assert outcome.result.n == n_counted
         counted = [r for name, r in zip(scenario.party_names(), records, strict=True)
                    if name in outcome.members]  # fmt: skip
-        assert_tables(outcome.counts.tables, crosstabs(counted, sizes))
+        assert_tables(outcome.result.tables, crosstabs(counted, sizes))

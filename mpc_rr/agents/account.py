@@ -1,0 +1,196 @@
+"""A party's own books: what it has given away, within which budget, and what it answered.
+
+Kept in a state folder of the party's own, or in memory for a simulation. An entry is on disk before
+the answer it stands for leaves the party. An answer is drawn once for a study and kept: if the
+study is repeated, or the party starts again after a crash, it gives the very same answer, which
+tells nothing new and costs nothing.
+"""
+
+import base64
+import binascii
+import contextlib
+import fcntl
+import math
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from mpc_rr.errors import InputError
+from mpc_rr.privacy.ledger import Ledger, Release
+from mpc_rr.scenario import Study
+
+FILE = "account.json"
+VERSION = 1
+
+
+class StateError(InputError):
+    """The state folder cannot be used."""
+
+
+class Enrolment(msgspec.Struct):
+    """A study this party took part in: its digest, and what was drawn for it, by label."""
+
+    digest: str
+    drawn: dict[str, str] = {}
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """A release on disk. JSON has no infinity: an ε without bound is null."""
+
+    study: str
+    mechanism: str
+    attributes: tuple[str, ...]
+    epsilon: float | None
+    claimed: float | None
+    crowd: int | None
+
+    @classmethod
+    def of(cls, release: Release) -> "_Entry":
+        bounded = None if math.isinf(release.epsilon) else release.epsilon
+        return cls(release.study, release.mechanism, release.attributes, bounded,
+                   release.claimed, release.crowd)  # fmt: skip
+
+    @property
+    def release(self) -> Release:
+        epsilon = math.inf if self.epsilon is None else self.epsilon
+        return Release(self.study, self.mechanism, self.attributes, epsilon,
+                       self.claimed, self.crowd)  # fmt: skip
+
+
+class _Books(msgspec.Struct, forbid_unknown_fields=True):
+    version: int = VERSION
+    releases: list[_Entry] = []
+    enrolments: dict[str, Enrolment] = {}
+
+
+class Account:
+    """The books of one party. This one lives in memory only."""
+
+    def __init__(self, budget: float = math.inf) -> None:
+        if not budget >= 0:
+            raise InputError(f"a budget must not be negative, not {budget}")
+        self._books = _Books()
+        self.budget = budget
+
+    def __repr__(self) -> str:
+        return "Account(…)"
+
+    @property
+    def ledger(self) -> Ledger:
+        """All releases so far, within the budget."""
+        return Ledger(self.budget, [entry.release for entry in self._books.releases])
+
+    def planned(self, study: Study) -> list[Release]:
+        """What taking part in a study would add: nothing if it was paid for before."""
+        if study.name in self._books.enrolments:
+            return []
+        return study.protocol.releases(study.name, study.schema, study.parties.count)
+
+    def check(self, study: Study) -> None:
+        """`InputError` if this party must not take part: overdrawn, or another study by the name.
+
+        Nothing is recorded.
+        """
+        enrolled = self._books.enrolments.get(study.name)
+        if enrolled is not None and enrolled.digest != study.digest.hex():
+            raise InputError(
+                f"study {study.name!r} is not the one this party took part in before: its file "
+                "has changed since; nothing was sent"
+            )
+        self.ledger.check(*self.planned(study))
+
+    def enrol(self, study: Study) -> None:
+        """Enter what taking part costs, once for a study, before anything of the record leaves."""
+        self.check(study)
+        if study.name not in self._books.enrolments:
+            self._books.releases += [_Entry.of(release) for release in self.planned(study)]
+            self._books.enrolments[study.name] = Enrolment(study.digest.hex(), {})
+            self._save()
+
+    def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
+        """What was drawn for a study under this label; drawn and kept if it is new."""
+        drawn = self._books.enrolments[study.name].drawn
+        if label not in drawn:
+            drawn[label] = base64.b64encode(draw()).decode()
+            self._save()
+        return base64.b64decode(drawn[label])
+
+    def _save(self) -> None:
+        """Nothing to do in memory."""
+
+
+class StoredAccount(Account):
+    """Books in a folder: whole or not at all, and never used by two processes at once."""
+
+    def __init__(self, folder: Path, budget: float = math.inf) -> None:
+        super().__init__(budget)
+        self._file = folder / FILE
+        self._books = _read(self._file)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, folder: Path, budget: float = math.inf) -> "Iterator[StoredAccount]":
+        """The books in this folder, for this process alone while the context lasts."""
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise StateError(
+                f"the state folder {folder} cannot be used: {error.strerror}"
+            ) from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise StateError(
+                    f"the state folder {folder} is in use by another process; each party needs "
+                    "its own"
+                ) from None
+            yield cls(folder, budget)
+        finally:
+            os.close(lock)
+
+    def _save(self) -> None:
+        folder = self._file.parent
+        try:
+            handle, name = tempfile.mkstemp(prefix=".account-", dir=folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(self._books), indent=1))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self._file)  # noqa: PTH105
+            place = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(place)
+            finally:
+                os.close(place)
+        except OSError as error:
+            raise StateError(
+                f"the account in {folder} cannot be written: {error.strerror}; nothing was sent"
+            ) from None
+
+
+def _read(file: Path) -> _Books:
+    try:
+        raw = file.read_bytes()
+    except FileNotFoundError:
+        return _Books()
+    except OSError as error:
+        raise StateError(f"{file} cannot be read: {error.strerror}") from None
+    try:
+        books = msgspec.json.decode(raw, type=_Books)
+        _ = [entry.release for entry in books.releases]
+        for enrolment in books.enrolments.values():
+            for drawn in enrolment.drawn.values():
+                base64.b64decode(drawn, validate=True)
+    except (msgspec.MsgspecError, binascii.Error, InputError) as error:
+        raise StateError(
+            f"{file} is damaged ({error}); put back a copy, or start with an empty folder if you "
+            "know what this party has answered before"
+        ) from None
+    if books.version != VERSION:
+        raise StateError(f"{file} is of version {books.version}; this program knows {VERSION}")
+    return books

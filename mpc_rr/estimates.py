@@ -1,0 +1,177 @@
+"""What can be said from the randomized records of a study: marginals, pairs, any count, synthesis.
+
+Everything here follows from the public reports and the design alone, so the coordinator, a party
+and an outsider who has the result folder get the same numbers.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.estimation.designs import Design, Fitted
+from mpc_rr.estimation.distribution import Estimate, project_to_simplex
+from mpc_rr.estimation.latent import LatentClasses, latent_classes
+from mpc_rr.estimation.matrix import Array, Codes, Uniform
+from mpc_rr.estimation.planning import pairs_of
+from mpc_rr.estimation.raking import adjust
+from mpc_rr.estimation.tables import shrunk
+from mpc_rr.schema import Attribute, Schema
+
+TERM = re.compile(r"""\s*([^=!&"']+?)\s*(!?=)\s*(.+?)\s*""", re.DOTALL)
+VALUE = re.compile(r"""\s*(?:"([^"]*)"|'([^']*)'|([^|"']+?))\s*""")
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """One attribute: unbiased shares with standard errors, and a proper distribution."""
+
+    attribute: Attribute
+    unbiased: Estimate
+    shares: Array
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer to a count query. ``interval`` is at the given level; 0 to 1 bounds all shares."""
+
+    count: float
+    share: float
+    standard_error: float
+    interval: tuple[float, float]
+    """Of the count."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A conjunction: for some attributes, the categories that are wanted."""
+
+    wanted: dict[int, tuple[int, ...]]
+
+    def indicator(self, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Array]:
+        """The attributes it speaks of, and a table of 0 and 1 over them."""
+        attributes = tuple(self.wanted)
+        table = np.ones(())
+        for attribute in attributes:
+            axis = np.zeros(sizes[attribute])
+            axis[list(self.wanted[attribute])] = 1
+            table = np.multiply.outer(table, axis)
+        return attributes, table
+
+
+def parse_condition(text: str, schema: Schema) -> Condition:
+    """``sex=Female & income=">50K"``; several values with ``|``, all but some with ``!=``."""
+    wanted: dict[int, tuple[int, ...]] = {}
+    for part in _split(text, "&"):
+        term = TERM.fullmatch(part)
+        if term is None:
+            raise InputError(
+                f"{part.strip()!r} is not a condition; write attribute=value, several with &"
+            )
+        name, sign, values = term.groups()
+        if name not in schema.names:
+            raise InputError(f"there is no attribute {name!r}; they are {', '.join(schema.names)}")
+        index = schema.names.index(name)
+        codes = {_code(value, schema.attributes[index]) for value in _split(values, "|")}
+        if sign == "!=":
+            codes = set(range(schema.sizes[index])) - codes
+        codes &= set(wanted.get(index, range(schema.sizes[index])))
+        wanted[index] = tuple(sorted(codes))
+    return Condition(wanted)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Parts between separators that are not in quotes."""
+    parts, quote = [""], ""
+    for letter in text:
+        if letter == separator and not quote:
+            parts.append("")
+            continue
+        parts[-1] += letter
+        if letter == quote:
+            quote = ""
+        elif letter in "\"'" and not quote:
+            quote = letter
+    if quote:
+        raise InputError(f"a quotation mark is not closed in {text.strip()!r}")
+    return parts
+
+
+def _code(text: str, attribute: Attribute) -> int:
+    value = VALUE.fullmatch(text)
+    if value is None:
+        raise InputError(f"attribute {attribute.name!r}: {text.strip()!r} is not a value")
+    plain = next(group for group in value.groups() if group is not None)
+    if attribute.bins is not None and plain in attribute.categories:
+        return attribute.categories.index(plain)
+    return attribute.code(plain)
+
+
+class Estimates:
+    """The estimates of one study whose parties reported whole randomized records."""
+
+    def __init__(self, schema: Schema, design: Design, reported: npt.ArrayLike) -> None:
+        self.schema = schema
+        self.fitted = Fitted(design, reported)
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return self.fitted.n
+
+    @cached_property
+    def model(self) -> LatentClasses:
+        """A model of the whole joint distribution (see docs/estimation.md)."""
+        return latent_classes(self.fitted.answers(), self.schema.sizes, self.n)
+
+    def marginals(self) -> list[Marginal]:
+        """Eq. (2) for each attribute."""
+        found = []
+        for index, attribute in enumerate(self.schema.attributes):
+            estimate = self.fitted.unbiased((index,))
+            found.append(Marginal(attribute, estimate, project_to_simplex(estimate.shares)))
+        return found
+
+    def pair_tables(self) -> dict[tuple[int, int], Array]:
+        """All pairs by the best estimator: the model, overruled by what is not noise."""
+        return {
+            pair: shrunk(self.fitted.unbiased(pair), self.model.table(pair))
+            for pair in pairs_of(self.schema.sizes)
+        }
+
+    def dependences(self) -> dict[tuple[int, int], Dependence]:
+        """How strongly each pair depends on each other, from the estimated tables."""
+        ordinal = [attribute.type == "ordinal" for attribute in self.schema.attributes]
+        return {
+            (i, j): dependence(table * self.n, both_ordinal=ordinal[i] and ordinal[j])
+            for (i, j), table in self.pair_tables().items()
+        }
+
+    def adjusted(self) -> Array:
+        """RR-Adjustment (000 §5): the weight of each reported record, summing to 1."""
+        clusters = self.fitted.design.clusters
+        margins = [(cluster, self.fitted.cluster_joint(cluster)) for cluster in clusters]
+        adjustment = adjust(self.fitted.reported, margins, self.schema.sizes, tolerance=1e-9)
+        place = {tuple(row): k for k, row in enumerate(adjustment.records.tolist())}
+        which = [place[tuple(row)] for row in self.fitted.reported.tolist()]
+        times = np.bincount(which, minlength=len(adjustment.weights))
+        return np.asarray(adjustment.weights[which] / times[which])
+
+    def query(self, condition: Condition, level: float = 0.95) -> Answered:
+        """The number of respondents who meet a condition, without bias, with its interval."""
+        attributes, wanted = condition.indicator(self.schema.sizes)
+        share, error = self.fitted.subset(attributes, wanted)
+        low, high = Estimate(np.array(share), np.array(error), self.n).interval(level)
+        limits = np.clip([low, high], 0, 1) * self.n
+        clipped = min(max(share, 0.0), 1.0)
+        return Answered(self.n * clipped, clipped, error, (float(limits[0]), float(limits[1])))
+
+    def synthesize(self, rows: int, uniform: Uniform) -> Codes:
+        """Synthetic records, drawn from the model."""
+        if rows < 1:
+            raise InputError(f"the number of rows must be positive, not {rows}")
+        return self.model.synthesize(rows, uniform)

@@ -1,0 +1,204 @@
+"""Collecting randomized records: the part that all randomized-response protocols share.
+
+A party randomizes its record by a public design and reports the outcome under its name; what it
+reports may be seen by anybody. The coordinator takes what comes until the deadline. It announces
+how many answered and a digest of their answers, so that it cannot change them afterwards: whoever
+has the public transcript can check the digest, find the own answer in it, and repeat the
+estimation (``mpc-rr verify``).
+"""
+
+import hashlib
+import math
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import Dropout, InputError, listing
+from mpc_rr.estimation.designs import Design
+from mpc_rr.network.messages import Message
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.schema import Record, Schema
+
+CODE_BYTES = 2
+MEMBER_BYTES = 256
+"""More than a party's entry in the roster takes."""
+
+
+class Answer(Message, frozen=True):
+    """Party → coordinator, public: its randomized record, two bytes for each attribute."""
+
+    step: ClassVar[str] = "answer"
+    codes: bytes
+
+
+class AnswersTaken(Message, frozen=True):
+    """Coordinator → everyone: so many were asked and answered; the digest of all answers."""
+
+    step: ClassVar[str] = "answers_taken"
+    asked: int
+    answered: int
+    digest: bytes
+
+
+class Collected(Ending, frozen=True):
+    """The randomized records of all who answered, and how they were randomized."""
+
+    schema: Schema
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    design: Design
+    reported: npt.NDArray[np.int64]
+    """One row for each of ``answered``."""
+
+    def __repr__(self) -> str:
+        return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return len(self.answered)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as it was announced."""
+        answers = (pack(row) for row in self.reported)
+        return answers_digest(dict(zip(self.answered, answers, strict=True)))
+
+
+class Participation(Ending, frozen=True):
+    """What a party knows in the end: that so many answered, and what it reported itself."""
+
+    schema: Schema
+    asked: int
+    n: int
+    answers_digest: bytes
+    reported: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"Participation(one of {self.n})"
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as the coordinator announced it."""
+        return self.answers_digest
+
+
+def pack(codes: npt.ArrayLike) -> bytes:
+    """A randomized record as bytes."""
+    return np.asarray(codes).astype("<u2").tobytes()
+
+
+def unpack(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """A randomized record; ``ValueError`` if it is none."""
+    if len(raw) != CODE_BYTES * len(sizes):
+        raise ValueError(f"it has {len(raw)} bytes where {CODE_BYTES * len(sizes)} are wanted")
+    codes = np.frombuffer(raw, dtype="<u2").astype(np.int64)
+    if (codes >= np.asarray(sizes)).any():
+        raise ValueError("it has a value outside the domain of its attribute")
+    return codes
+
+
+def answers_digest(answers: dict[str, bytes]) -> bytes:
+    """What the coordinator commits itself to: who answered what."""
+    hasher = hashlib.sha256(b"mpc-rr answers v1\0")
+    for party in sorted(answers):
+        hasher.update(msgspec.msgpack.encode((party, answers[party])))
+    return hasher.digest()
+
+
+async def collect_party(
+    session: PartySession, schema: Schema, record: Record, design: Design
+) -> Participation:
+    """A party's steps: randomize, report, hear how many did."""
+    # Step 1: randomize the record, once and for all: a second draw would tell more.
+    truth = np.array([record], dtype=np.int64)
+    codes = session.once("answer", lambda rng: pack(design.randomize(truth, rng.uniform)[0]))
+
+    # Step 2: report it.
+    await session.report(Answer(codes))
+
+    # Step 3: hear the digest of all answers.
+    def plausible(taken: AnswersTaken) -> None:
+        if not 1 <= taken.answered <= taken.asked:
+            raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
+
+    taken = await session.hear(AnswersTaken, check=plausible)
+    reported = tuple(int(code) for code in unpack(codes, schema.sizes))
+    return Participation(schema, taken.asked, taken.answered, taken.digest, reported)
+
+
+async def collect_coordinator(
+    session: CoordinatorSession, schema: Schema, design: Design
+) -> Collected:
+    """The coordinator's part: take the answers that come, and commit to them."""
+
+    def in_domain(answer: Answer) -> None:
+        unpack(answer.codes, schema.sizes)
+
+    # Step 2: take what comes until the deadline.
+    gathered = await session.gather(Answer, check=in_domain)
+    answers = {party: answer.codes for party, answer in sorted(gathered.messages.items())}
+    if len(answers) < session.fewest:
+        missing = [party for party in session.parties if party not in answers]
+        raise Dropout(
+            f"only {len(answers)} of {len(session.parties)} parties answered, at least "
+            f"{session.fewest} are needed; {listing(missing)} did not",
+            missing,
+        )
+
+    # Step 3: announce the digest of all answers.
+    taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
+    await session.announce(taken)
+    reported = np.stack([unpack(codes, schema.sizes) for codes in answers.values()])
+    return Collected(
+        schema,
+        session.parties,
+        tuple(answers),
+        gathered.silent,
+        gathered.faulty,
+        design,
+        reported,
+    )
+
+
+class Collection(StudyProtocol, frozen=True):
+    """A protocol whose design follows from the study file alone."""
+
+    steps = (Answer.step,)
+    mutual = False
+
+    def design(self, schema: Schema) -> Design:
+        """How a record is randomized."""
+        raise NotImplementedError
+
+    def check(self, schema: Schema) -> None:
+        """The design must make sense, and what is reported must be estimable."""
+        for matrix in self.design(schema).matrices:
+            if not matrix.condition < math.inf:
+                raise InputError("nothing of the true answers would be left; randomize less")
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """No message is longer than a list of all parties' keys and names."""
+        return 65536 + CODE_BYTES * len(schema.sizes) + MEMBER_BYTES * parties
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+        """One release for each cluster; each is seen under the party's name."""
+        design = self.design(schema)
+        return [
+            Release(study, self.name, tuple(schema.names[a] for a in cluster), matrix.epsilon)
+            for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
+        ]
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> Participation:
+        """A party's part: its record goes in; a randomized one leaves."""
+        return await collect_party(session, schema, record, self.design(schema))
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
+        """The coordinator's part."""
+        return await collect_coordinator(session, schema, self.design(schema))

@@ -1,0 +1,59 @@
+"""What a protocol must offer to be named in a study file."""
+
+from typing import ClassVar
+
+import msgspec
+
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.schema import Record, Schema
+
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """What a protocol gives its agents in the end: a result, or what a party knows of it."""
+
+    unconfirmed: tuple[str, ...] = ()
+    """Parties whose confirmation of the very same result was not seen."""
+
+    @property
+    def digest(self) -> bytes:
+        """By which agents see that they mean the same result."""
+        raise NotImplementedError
+
+
+class StudyProtocol(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"
+):
+    """A protocol with its options: the ``[protocol]`` table of a study file.
+
+    The protocols are its subclasses, one file each; the tag is the name in the study file.
+    """
+
+    steps: ClassVar[tuple[str, ...]]
+    """The steps in which parties send something, in order."""
+    mutual: ClassVar[bool] = True
+    """Whether parties depend on each other: then all compare the roster and confirm the result."""
+
+    @property
+    def name(self) -> str:
+        """Its name in a study file."""
+        return str(type(self).__struct_config__.tag)
+
+    def check(self, schema: Schema) -> None:
+        """`InputError` if the options make no sense with this schema."""
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """An upper bound on any of its messages, so that larger ones can be rejected."""
+        raise NotImplementedError
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+        """What a party gives away by taking part, for its ledger."""
+        raise NotImplementedError
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> Ending:
+        """A party's part."""
+        raise NotImplementedError
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
+        """The coordinator's part."""
+        raise NotImplementedError
