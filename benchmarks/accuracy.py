@@ -152,10 +152,12 @@ AIMS = {
 }
 
 
-def measure_queries(data, runs, bar):
+def measure_queries(data, runs, only, bar):
     records = read_adult(data, MDRR_ATTRIBUTES)
     rows = []
     for method, keep in itertools.product(METHODS, (0.1, 0.3, 0.5, 0.7)):
+        if only not in method:
+            continue
         few = any(word in method for word in SLOW)
         repeats, each = (max(1, runs // 10), 10) if few else (runs, 1)
         task = bar.add_task(f"{method}, p = {keep}", total=repeats)
@@ -256,11 +258,13 @@ TABLE_AIMS = {
 }
 
 
-def measure_tables(data, runs, bar):
+def measure_tables(data, runs, only, bar):
     records = read_adult(data, FIVE)
     missing = {"pure-ldp": DEClient is None, "multi-freq-ldpy": SMP_SS_Client is None}
     rows = []
     for method, epsilon in itertools.product(TABLE_METHODS, (4, 8)):
+        if only not in method:
+            continue
         if missing.get(method.split(",")[0]):
             bar.console.print(f"{method}: not installed, left out (extra bench)")
             continue
@@ -288,14 +292,17 @@ def main():
     parser.add_argument("part", nargs="*", choices=[*PARTS, []], default=list(PARTS))
     parser.add_argument("--data", type=Path, required=True, help="the Adult data as CSV")
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--out", type=Path, help="JSON file; parts not measured are kept")
+    parser.add_argument("--out", type=Path, help="JSON file; what is not measured stays in it")
+    parser.add_argument("--only", default="", help="methods with this in their name")
     arguments = parser.parse_args()
     found = {}
     if arguments.out is not None and arguments.out.exists():
         found = json.loads(arguments.out.read_text())
     with Progress(console=Console(stderr=True)) as bar:
         for part in arguments.part:
-            found[part] = PARTS[part](arguments.data, arguments.runs, bar)
+            rows = PARTS[part](arguments.data, arguments.runs, arguments.only, bar)
+            measured = {row["method"] for row in rows}
+            found[part] = [r for r in found.get(part, []) if r["method"] not in measured] + rows
             if arguments.out is not None:
                 arguments.out.write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 

@@ -18,10 +18,12 @@ from mpc_rr.agents.outcome import State
 from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import Plan
+from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.release import estimates_of
 from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.results import dependences, single_person_cells
@@ -33,6 +35,7 @@ STEP_WORDS = {
     "join": "waiting for parties to join",
     "roster_seen": "parties compare the roster they were shown",
     "share": "round 1 of 2: parties send each other sealed shares",
+    "first_answer": "parties report randomized answers, to find dependences",
     "answer": "parties report their randomized answers",
     "partial": "round 2 of 2: parties publish masked vectors",
     "result_seen": "parties confirm the result",
@@ -142,6 +145,8 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
                 highlight=False,
             )
             show_counts(console, ending)
+        case RandomizedPairs():
+            show_randomized_pairs(console, ending)
         case Collected():
             show_collected(console, ending)
         case Participation():
@@ -150,6 +155,26 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
                 "is randomized. Estimates are in the coordinator's result folder.",
                 highlight=False,
             )
+
+
+def show_randomized_pairs(console: Console, found: RandomizedPairs) -> None:
+    """The estimated dependences, strongest first."""
+    console.print(
+        f"[green]Done[/]: {found.n} parties; the tables are estimated from randomized answers.",
+        highlight=False,
+    )
+    names = found.schema.names
+    dependences = dependence_matrix(found.pair_shares(), len(names))
+    table = Table(title="Estimated dependence of each pair", title_justify="left")
+    for heading in ("", ""):
+        table.add_column(heading)
+    table.add_column("Cramér's V", justify="right")
+    table.add_column("")
+    for i, j in sorted(PairLayout(found.schema.sizes).pairs, key=lambda p: -dependences[p]):
+        value = float(dependences[i, j])
+        bar = ProgressBar(1.0, value, width=20)
+        table.add_row(escape(names[i]), escape(names[j]), f"{value:.3f}", bar)
+    console.print(table)
 
 
 def show_collected(console: Console, collected: Collected) -> None:
@@ -203,6 +228,36 @@ def show_result(console: Console, result: StudyResult, seconds: float) -> None:
             "computation.[/]",
             highlight=False,
         )
+
+
+def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
+    """What taking part would mean to a respondent."""
+
+    def budget(epsilon: float | None) -> str:
+        return "without bound" if epsilon is None else f"{epsilon:.3g}"
+
+    console.print(f"[bold]{escape(explanation['title'])}[/] (study {explanation['study']})")
+    if explanation["description"]:
+        console.print(escape(explanation["description"]), highlight=False)
+    console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
+    for name, categories in explanation["questions"].items():
+        console.print(f"  {escape(name)}: {escape(', '.join(categories))}", highlight=False)
+    console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
+    for release in explanation["releases"]:
+        seen = "under your name" if release["crowd"] is None else "only as part of a total"
+        said = f"  {', '.join(release['attributes'])}: ε {budget(release['epsilon'])}, seen {seen}"
+        console.print(escape(said), highlight=False)
+    if not explanation["releases"]:
+        console.print("  nothing new: you answered this study before", highlight=False)
+    console.print(
+        f"In all ε = {budget(explanation['epsilon'])}. {explanation['in_words']}", highlight=False
+    )
+    console.print(
+        f"With your earlier studies (ε = {budget(explanation['spent_before'])}) the total would be "
+        f"{budget(explanation['total'])}; your budget is {budget(explanation['budget'])}. "
+        f"{explanation['total_in_words']}",
+        highlight=False,
+    )
 
 
 def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:

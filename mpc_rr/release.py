@@ -16,8 +16,10 @@ from mpc_rr.estimates import Estimates
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.protocols.collection import Collected, Participation
-from mpc_rr.scenario import Study
+from mpc_rr.protocols.rr_pairs import RandomizedPairs
+from mpc_rr.scenario import Study, study_from_json
 from mpc_rr.schema import Attribute, Schema
 
 
@@ -47,6 +49,47 @@ def collected_document(collected: Collected) -> dict[str, Any]:
             {"attributes": [names[i], names[j]], "measure": found.measure, "value": found.value}
             for (i, j), found in estimates.dependences().items()
         ],
+    }
+
+
+def pairs_document(found: RandomizedPairs) -> dict[str, Any]:
+    """The part of ``result.json`` that speaks of randomized pairs and what they tell."""
+    names, sizes = found.schema.names, found.schema.sizes
+    shares, estimates = found.pair_shares(), found.estimates()
+    dependences = dependence_matrix(shares, len(sizes))
+    return {
+        "n": found.n,
+        "pairs": [
+            {
+                "attributes": [names[i], names[j]],
+                "categories": [list(found.schema.attributes[a].categories) for a in (i, j)],
+                "reported_counts": counts.tolist(),
+                "shares": shares[i, j].tolist(),
+                "unbiased_shares": estimates[i, j].shares.tolist(),
+                "standard_errors": estimates[i, j].standard_errors.tolist(),
+            }
+            for (i, j), counts in zip(PairLayout(sizes).pairs, found.counts, strict=True)
+        ],
+        "dependence": [
+            {
+                "attributes": [names[i], names[j]],
+                "measure": "cramers_v",
+                "value": float(dependences[i, j]),
+            }
+            for i, j in PairLayout(sizes).pairs
+        ],
+        "unconfirmed": list(found.unconfirmed),
+    }
+
+
+def pairs_files(found: RandomizedPairs) -> dict[str, str]:
+    """The estimated tables as CSV."""
+    attributes = found.schema.attributes
+    return {
+        f"pairs/{pair_file(k, attributes[i].name, attributes[j].name)}": pair_csv(
+            attributes[i], attributes[j], table
+        )
+        for k, ((i, j), table) in enumerate(found.pair_shares().items(), start=1)
     }
 
 
@@ -157,11 +200,11 @@ class Run:
 def read_run(folder: Path) -> Run:
     """The result folder of a study with randomized records; `InputError` if it is none."""
     try:
-        study = msgspec.json.decode((folder / "study.json").read_bytes(), type=Study)
+        study = study_from_json((folder / "study.json").read_text(encoding="utf-8"))
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
-    except (ValueError, msgspec.MsgspecError, SchemaError) as error:
+    except (ValueError, SchemaError) as error:
         raise InputError(f"{folder} is not a result folder: {error}") from None
     if result.get("status") != "done":
         raise InputError(f"the study in {folder} did not end well; there is nothing to estimate")

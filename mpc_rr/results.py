@@ -26,13 +26,17 @@ from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.release import (
     collected_document,
     collected_files,
     pair_csv,
     pair_file,
+    pairs_document,
+    pairs_files,
     participation_document,
 )
+from mpc_rr.scenario import study_json
 from mpc_rr.schema import Schema
 from mpc_rr.study import StudyResult
 
@@ -119,6 +123,8 @@ def ending_document(ending: Ending) -> dict[str, Any]:
     match ending:
         case PairCounts():
             return counts_document(ending)
+        case RandomizedPairs():
+            return pairs_document(ending)
         case Collected():
             return collected_document(ending)
         case Participation():
@@ -131,6 +137,8 @@ def ending_files(ending: Ending) -> dict[str, str]:
     match ending:
         case PairCounts():
             return counts_files(ending)
+        case RandomizedPairs():
+            return pairs_files(ending)
         case Collected():
             return collected_files(ending)
         case _:
@@ -209,7 +217,7 @@ def write_results(result: StudyResult, folder: Path) -> None:
     outcome = result.outcome
     files = {
         "result.json": _json(result_document(result)),
-        "study.json": msgspec.json.format(msgspec.json.encode(result.study)).decode() + "\n",
+        "study.json": study_json(result.study),
         "transcript.jsonl": transcript_lines(outcome.transcript),
         "cost.json": _json(cost_document(outcome)),
         "cost.csv": _csv_of_rows(cost_rows(outcome)),

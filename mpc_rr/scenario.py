@@ -5,6 +5,7 @@ same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr 
 """
 
 import hashlib
+import json
 import math
 import re
 import tomllib
@@ -70,6 +71,24 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """A digest of everything above, by which agents see whether their files agree."""
         canonical = msgspec.json.encode(self, order="deterministic")
         return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+
+
+def study_json(study: Study) -> str:
+    """A study as JSON, for a result folder; infinite edges of bins are written as text."""
+
+    def writable(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: writable(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [writable(inner) for inner in value]
+        return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+    return json.dumps(writable(msgspec.to_builtins(study)), indent=2, ensure_ascii=False) + "\n"
+
+
+def study_from_json(text: str) -> Study:
+    """The study that `study_json` wrote; ``ValueError`` if it is none."""
+    return msgspec.convert(json.loads(text), Study, strict=False)
 
 
 class Scenario(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
@@ -78,7 +79,7 @@ async def _on_memory(scenario: Scenario, seed: int, watch: Watch) -> StudyResult
 async def _on_mqtt(
     scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch
 ) -> StudyResult:
-    rng: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+    rng = _randomness(seed)
     async with (
         mqtt_connection(scenario.study, broker, coordinator=True) as above,
         mqtt_connection(scenario.study, broker, coordinator=False) as below,
@@ -106,16 +107,22 @@ async def coordinate_study(
     study: Study,
     broker: BrokerUrl,
     *,
+    seed: int | None = None,
     announce: Callable[[Coordinator], None] = lambda _: None,
     watch: Watch = unwatched,
 ) -> StudyResult:
     """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready."""
+    rng = _randomness(seed).fork(COORDINATOR)
     async with mqtt_connection(study, broker, coordinator=True) as connection:
-        coordinator = Coordinator(study, connection.attach(COORDINATOR), SystemRandomness())
+        coordinator = Coordinator(study, connection.attach(COORDINATOR), rng)
         announce(coordinator)
         with watch(coordinator):
             outcome = await coordinator.run()
-    return StudyResult(study, outcome, {}, None, "mqtt")
+    return StudyResult(study, outcome, {}, seed, "mqtt")
+
+
+def _randomness(seed: int | None) -> Randomness:
+    return SystemRandomness() if seed is None else SeededRandomness(seed)
 
 
 async def take_part(
@@ -124,8 +131,15 @@ async def take_part(
     records: Mapping[str, Record],
     *,
     coordinator_fingerprint: str | None = None,
+    seed: int | None = None,
+    account: Account | None = None,
 ) -> dict[str, Ending | MpcRrError]:
-    """Take part in a study with some records, by the names of their parties."""
+    """Take part in a study with some records, by the names of their parties.
+
+    ``account`` is for a single party: its books. With a ``seed`` (for simulation only) the parties
+    draw what they would draw in `run_study` under the same names.
+    """
+    rng = _randomness(seed)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
         return await run_parties(
             Party(
@@ -133,8 +147,9 @@ async def take_part(
                 name,
                 record,
                 connection.attach(name),
-                SystemRandomness(),
+                rng.fork(name),
                 coordinator_fingerprint=coordinator_fingerprint,
+                account=account,
             )
             for name, record in records.items()
         )

@@ -15,11 +15,13 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from mpc_rr.errors import InputError
 from mpc_rr.privacy.ledger import Ledger, Release
+from mpc_rr.privacy.odds import in_words
 from mpc_rr.scenario import Study
 
 FILE = "account.json"
@@ -28,6 +30,10 @@ VERSION = 1
 
 class StateError(InputError):
     """The state folder cannot be used."""
+
+
+def _bounded(epsilon: float) -> float | None:
+    return None if math.isinf(epsilon) else epsilon
 
 
 class Enrolment(msgspec.Struct):
@@ -49,8 +55,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, release: Release) -> "_Entry":
-        bounded = None if math.isinf(release.epsilon) else release.epsilon
-        return cls(release.study, release.mechanism, release.attributes, bounded,
+        return cls(release.study, release.mechanism, release.attributes, _bounded(release.epsilon),
                    release.claimed, release.crowd)  # fmt: skip
 
     @property
@@ -101,6 +106,26 @@ class Account:
                 "has changed since; nothing was sent"
             )
         self.ledger.check(*self.planned(study))
+
+    def explain(self, study: Study) -> dict[str, Any]:
+        """What taking part would mean, for a person to decide on. An ε without bound is None."""
+        planned = self.planned(study)
+        cost, spent = math.fsum(release.epsilon for release in planned), self.ledger.spent
+        return {
+            "study": study.name,
+            "title": study.title,
+            "description": study.description,
+            "protocol": study.protocol.name,
+            "parties": study.parties.count,
+            "questions": {a.name: list(a.categories) for a in study.schema.attributes},
+            "releases": [msgspec.to_builtins(_Entry.of(release)) for release in planned],
+            "epsilon": _bounded(cost),
+            "in_words": in_words(cost),
+            "spent_before": _bounded(spent),
+            "total": _bounded(spent + cost),
+            "total_in_words": in_words(spent + cost),
+            "budget": _bounded(self.budget),
+        }
 
     def enrol(self, study: Study) -> None:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""

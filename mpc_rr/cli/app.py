@@ -38,6 +38,9 @@ BrokerOption = Annotated[
         "variable does not show in the list of processes.)",
     ),
 ]
+OptionalBroker = Annotated[
+    str | None, typer.Option("--broker", envvar="MPC_RR_BROKER", help="As for the coordinator.")
+]
 CaFile = Annotated[
     Path | None,
     typer.Option("--broker-ca", help="Certificate authority of an mqtts:// broker (PEM file)."),
@@ -49,6 +52,10 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
 ]
 Verbose = Annotated[bool, typer.Option("--verbose", help="On an error, show the whole trace.")]
+SeedOption = Annotated[
+    int | None,
+    typer.Option(help="Make the run reproducible. For simulation only: a seed is no secret."),
+]
 PinOption = Annotated[
     str | None,
     typer.Option(

@@ -1,7 +1,9 @@
 """Commands that run studies: run, check, coordinate, party, host, broker."""
 
 import asyncio
+import contextlib
 import datetime as dt
+import math
 import re
 import secrets
 import time
@@ -15,15 +17,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from mpc_rr.agents.account import Account, StoredAccount
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.roster import is_party_name
 from mpc_rr.cli.app import (
     BrokerOption,
     CaFile,
     JsonOption,
+    OptionalBroker,
     OutOption,
     PinOption,
     ScenarioFile,
+    SeedOption,
     StudyFile,
     Verbose,
     app,
@@ -34,6 +39,7 @@ from mpc_rr.data import read_csv, read_record
 from mpc_rr.display import (
     scenario_facts,
     show_ending,
+    show_explanation,
     show_facts,
     show_result,
     watcher,
@@ -77,10 +83,7 @@ def run(
     ] = None,
     broker_ca: CaFile = None,
     out: OutOption = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Make the run reproducible. For simulation only: a seed is no secret."),
-    ] = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
@@ -129,6 +132,7 @@ def coordinate(
     broker: BrokerOption,
     broker_ca: CaFile = None,
     out: OutOption = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
@@ -142,7 +146,9 @@ def coordinate(
         folder = _result_folder(out, study)
         started = time.monotonic()
         result = asyncio.run(
-            coordinate_study(study, url, announce=_announce(study, url), watch=_watch(as_json))
+            coordinate_study(
+                study, url, seed=seed, announce=_announce(study, url), watch=_watch(as_json)
+            )
         )
         _finish(result, folder, time.monotonic() - started, as_json=as_json)
 
@@ -150,7 +156,7 @@ def coordinate(
 @app.command()
 def party(
     study_file: StudyFile,
-    broker: BrokerOption,
+    broker: OptionalBroker = None,
     record: Annotated[
         Path | None, typer.Option(help="A .json or .toml file with one record.")
     ] = None,
@@ -163,7 +169,17 @@ def party(
     ] = None,
     coordinator: PinOption = None,
     broker_ca: CaFile = None,
+    state: Annotated[
+        Path | None, typer.Option(help="Folder for this party's own books: what it has answered.")
+    ] = None,
+    budget: Annotated[
+        float, typer.Option(help="Refuse whatever would make the ε in the books exceed this.")
+    ] = math.inf,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only say what taking part would mean.")
+    ] = False,
     out: OutOption = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
@@ -171,14 +187,19 @@ def party(
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose), _account(state, budget) as account:
         study = load_scenario(study_file).study
+        if explain:
+            _explain(study, account, as_json=as_json)
+            return
+        if broker is None:
+            raise InputError("--broker is missing: where does the study take place?")
         own = _own_record(study, record, csv, row)
         url = BrokerUrl.parse(broker, broker_ca)
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
-        ends = _run_parties(study, url, {own_name: own}, coordinator)
+        ends = _run_parties(study, url, {own_name: own}, coordinator, seed, account)
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
 
@@ -197,6 +218,7 @@ def host(
     coordinator: PinOption = None,
     broker_ca: CaFile = None,
     out: OutOption = None,
+    seed: SeedOption = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
@@ -213,7 +235,7 @@ def host(
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
-        ends = _run_parties(study, url, own, coordinator)
+        ends = _run_parties(study, url, own, coordinator, seed)
         _show_host_end(study, ends, out, as_json=as_json)
 
 
@@ -266,8 +288,30 @@ def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
     return announce
 
 
+def _account(state: Path | None, budget: float) -> contextlib.AbstractContextManager[Account]:
+    """A party's books: in its state folder, or in memory if it has none."""
+    if state is not None:
+        return StoredAccount.open(state, budget)
+    return contextlib.nullcontext(Account(budget))
+
+
+def _explain(study: Study, account: Account, *, as_json: bool) -> None:
+    """Say what taking part would mean; end with an error if this party must not."""
+    explanation = account.explain(study)
+    if as_json:
+        print_json(explanation)
+    else:
+        show_explanation(Console(), explanation)
+    account.check(study)
+
+
 def _run_parties(
-    study: Study, url: BrokerUrl, records: dict[str, Record], fingerprint: str | None
+    study: Study,
+    url: BrokerUrl,
+    records: dict[str, Record],
+    fingerprint: str | None,
+    seed: int | None,
+    account: Account | None = None,
 ) -> dict[str, Ending | MpcRrError]:
     if fingerprint is None:
         messages().print(
@@ -281,7 +325,10 @@ def _run_parties(
             "prints when it starts"
         )
     with messages().status(f"taking part in study {study.name} with {len(records)} record(s)"):
-        return asyncio.run(take_part(study, url, records, coordinator_fingerprint=fingerprint))
+        taking_part = take_part(
+            study, url, records, coordinator_fingerprint=fingerprint, seed=seed, account=account
+        )
+        return asyncio.run(taking_part)
 
 
 def _own_record(study: Study, record: Path | None, csv: Path | None, row: int | None) -> Record:

@@ -1,6 +1,7 @@
 """Counts of all pairs of attributes as one vector, and back."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,9 +35,13 @@ class PairLayout:
 
     def indicator(self, record: tuple[int, ...]) -> npt.NDArray[np.uint64]:
         """The record's vector: in each pair's table a 1 in its own cell, 0 elsewhere."""
+        return self.vector([record[i] * self.sizes[j] + record[j] for i, j in self.pairs])
+
+    def vector(self, cells: Sequence[int]) -> npt.NDArray[np.uint64]:
+        """A 1 in the given cell of each pair's table, 0 elsewhere."""
         vector = np.zeros(self.cells, dtype=np.uint64)
-        for (i, j), offset in zip(self.pairs, self.offsets, strict=False):
-            vector[offset + record[i] * self.sizes[j] + record[j]] = 1
+        for cell, offset in zip(cells, self.offsets, strict=False):
+            vector[offset + cell] = 1
         return vector
 
     def tables(self, vector: npt.NDArray[np.integer]) -> list[Counts]:
@@ -46,7 +51,9 @@ class PairLayout:
             for (i, j), start, end in zip(self.pairs, self.offsets, self.offsets[1:], strict=False)
         ]
 
-    def inconsistency(self, tables: list[Counts], n: int) -> str | None:
+    def inconsistency(
+        self, tables: list[Counts], n: int, *, margins_agree: bool = True
+    ) -> str | None:
         """Why these cannot be the counts of ``n`` records, or None if they can.
 
         Every table must sum to n, and the tables that share an attribute must agree on its
@@ -57,7 +64,8 @@ class PairLayout:
         for (i, j), table in zip(self.pairs, tables, strict=True):
             if table.sum() != n:
                 return f"the table of attributes {i} and {j} sums to {table.sum()}, not to {n}"
-            for attribute, marginal in ((i, table.sum(axis=1)), (j, table.sum(axis=0))):
+            margins = ((i, table.sum(axis=1)), (j, table.sum(axis=0))) if margins_agree else ()
+            for attribute, marginal in margins:
                 if not np.array_equal(marginals.setdefault(attribute, marginal), marginal):
                     return f"two tables disagree about how often attribute {attribute} has a value"
         return None

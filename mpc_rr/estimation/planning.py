@@ -18,7 +18,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.lambdas import keep_for_beta
-from mpc_rr.estimation.matrix import Array, KeepOrUniform
+from mpc_rr.estimation.matrix import Array, KeepOrUniform, check_share
 from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
 
 Shares = Mapping[tuple[int, int], Array]
@@ -105,6 +105,17 @@ def plan(
     together = f"one of {len(views)} groups of {len(views[0])} attributes each"
     plans.append(Plan("views", together, epsilon, _mean(errors)))
     return sorted(plans, key=lambda p: p.error)
+
+
+def chosen_keep(keep: float | None, epsilon: float | None, sizes: Sequence[int]) -> float:
+    """The probability to keep each attribute, given as such or by what all may spend together."""
+    if keep is not None and epsilon is None:
+        return check_share("keep", keep, positive=True)
+    if epsilon is None or keep is not None:
+        raise InputError("give either keep or epsilon")
+    if not 0 < epsilon < math.inf:
+        raise InputError(f"epsilon must be positive, not {epsilon}")
+    return keep_for_total(sizes, epsilon)
 
 
 def keep_for_total(sizes: Sequence[int], epsilon: float) -> float:

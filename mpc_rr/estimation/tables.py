@@ -57,6 +57,12 @@ def shrunk(estimate: Estimate, towards: Array) -> Array:
     return project_to_simplex(towards + factor * difference)
 
 
+def shrunk_table(estimate: Estimate) -> Array:
+    """The unbiased table of a pair, shrunk towards the product of its own margins."""
+    margins = [project_to_simplex(estimate.shares.sum(axis=axis)) for axis in (1, 0)]
+    return shrunk(estimate, np.outer(margins[0], margins[1]))
+
+
 def best_pair_tables(fitted: Fitted, *, classes: int = CLASSES) -> dict[tuple[int, ...], Array]:
     """The tables of all pairs by the best estimator there is for reports on all attributes.
 
@@ -252,7 +258,7 @@ def mutual_information(table: Array) -> float:
     return float((table[used] * np.log(table[used] / product[used])).sum())
 
 
-def dependence_matrix(tables: Tables, attributes: int) -> Array:
+def dependence_matrix(tables: Mapping[tuple[int, int], Array] | Tables, attributes: int) -> Array:
     """Cramér's V of every pair of a set of tables of shares; 0 where it is undefined."""
     matrix = np.zeros((attributes, attributes))
     for (i, j), table in ((tuple(sorted(pair)), t) for pair, t in tables.items()):

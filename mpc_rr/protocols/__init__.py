@@ -8,9 +8,20 @@ from typing import get_args
 
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
+from mpc_rr.protocols.rr_pairs import RRPairs
 
-AnyProtocol = ExactPairs | RRIndependent | RRJoint | LambdaRandomization
+AnyProtocol = (
+    ExactPairs
+    | RREachAttribute
+    | RRPairs
+    | RRIndependent
+    | RRJoint
+    | RRClusters
+    | LambdaRandomization
+)
 """All protocols a study file may name; msgspec tells them apart by their tag."""
 PROTOCOL_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyProtocol))

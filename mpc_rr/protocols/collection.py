@@ -170,8 +170,15 @@ async def collect_coordinator(
 class Collection(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
-    steps = (Answer.step,)
-    mutual = False
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """One report, no more."""
+        return (Answer.step,)
+
+    @property
+    def mutual(self) -> bool:
+        """No party needs another."""
+        return False
 
     def design(self, schema: Schema) -> Design:
         """How a record is randomized."""

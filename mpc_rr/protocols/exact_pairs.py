@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from mpc_rr.errors import Misconduct
+from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
@@ -35,6 +36,11 @@ class PairCounts(Ending, frozen=True):
     def __repr__(self) -> str:
         return f"PairCounts(n={self.n}, {len(self.tables)} tables)"
 
+    def pair_shares(self) -> dict[tuple[int, int], Array]:
+        """The tables as shares, by the attributes' numbers."""
+        pairs = PairLayout(self.schema.sizes).pairs
+        return {pair: t / self.n for pair, t in zip(pairs, self.tables, strict=True)}
+
     @property
     def digest(self) -> bytes:
         """What parties compare to be sure that all have the same result."""
@@ -47,7 +53,10 @@ class PairCounts(Ending, frozen=True):
 class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
     """``[protocol] name = "exact_pairs"``. It has no options."""
 
-    steps = STEPS
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Those of the secure sum."""
+        return STEPS
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """A bundle of shares for all other parties."""
@@ -72,11 +81,18 @@ class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
 
 
 def _counts(layout: PairLayout, schema: Schema, total: Residues, n: int) -> PairCounts:
-    tables = layout.tables(total.astype(np.int64))
-    wrong = layout.inconsistency(tables, n)
+    return PairCounts(n, schema, checked_tables(layout, total.astype(np.int64), n))
+
+
+def checked_tables(
+    layout: PairLayout, total: Counts, n: int, *, margins_agree: bool = True
+) -> list[Counts]:
+    """The tables of a sum, if they can be those of n parties that each added what they should."""
+    tables = layout.tables(total)
+    wrong = layout.inconsistency(tables, n, margins_agree=margins_agree)
     if wrong is not None:
         raise Misconduct(
             f"the sum is poisoned: {wrong}; some party did not add exactly one record "
             "(which one cannot be told, all inputs being hidden)"
         )
-    return PairCounts(n, schema, tables)
+    return tables

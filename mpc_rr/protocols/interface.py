@@ -1,7 +1,5 @@
 """What a protocol must offer to be named in a study file."""
 
-from typing import ClassVar
-
 import msgspec
 
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -29,10 +27,15 @@ class StudyProtocol(
     The protocols are its subclasses, one file each; the tag is the name in the study file.
     """
 
-    steps: ClassVar[tuple[str, ...]]
-    """The steps in which parties send something, in order."""
-    mutual: ClassVar[bool] = True
-    """Whether parties depend on each other: then all compare the roster and confirm the result."""
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps in which parties send something, in order."""
+        raise NotImplementedError
+
+    @property
+    def mutual(self) -> bool:
+        """Whether parties depend on each other: then all compare the roster and the result."""
+        return True
 
     @property
     def name(self) -> str:

@@ -8,9 +8,8 @@
    ``docs/estimation.md`` recommends, or as the paper does, by RR-Adjustment.
 """
 
-from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, rr_independent
-from mpc_rr.estimation.planning import keep_for_total
+from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.protocols.collection import Collection
 from mpc_rr.schema import Schema
 
@@ -23,11 +22,4 @@ class RRIndependent(Collection, frozen=True, tag="rr_independent"):
 
     def design(self, schema: Schema) -> Design:
         """Step 1."""
-        if (self.keep is None) == (self.epsilon is None):
-            raise InputError("give either keep or epsilon")
-        if self.keep is not None:
-            return rr_independent(schema.sizes, self.keep)
-        assert self.epsilon is not None
-        if not self.epsilon > 0:
-            raise InputError(f"epsilon must be positive, not {self.epsilon}")
-        return rr_independent(schema.sizes, keep_for_total(schema.sizes, self.epsilon))
+        return rr_independent(schema.sizes, chosen_keep(self.keep, self.epsilon, schema.sizes))

@@ -1,0 +1,73 @@
+"""Commands on a result folder: query and synthesize."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mpc_rr.cli.app import JsonOption, Verbose, app
+from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.estimates import parse_condition
+from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
+from mpc_rr.release import csv_text, decoded, read_run
+
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folder of a study.")]
+
+
+@app.command()
+def query(
+    run: RunFolder,
+    condition: Annotated[
+        str, typer.Argument(help="For example: 'sex=Female & income=\">50K\"'; a|b for either.")
+    ],
+    level: Annotated[float, typer.Option(help="How sure the interval is.")] = 0.95,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Estimate how many respondents meet a condition, with an interval.
+
+    Example:  mpc-rr query results/health-at-work 'smokes=yes & age!="65 and over"'
+    """
+    with plain_errors(verbose):
+        found = read_run(run)
+        answer = found.estimates.query(parse_condition(condition, found.study.schema), level)
+        if as_json:
+            print_json({**asdict(answer), "n": found.estimates.n, "level": level})
+            return
+        low, high = answer.interval
+        Console().print(
+            f"{answer.count:,.0f} of {found.estimates.n:,} respondents ({answer.share:.1%}); "
+            f"with {level:.0%} confidence between {low:,.0f} and {high:,.0f}",
+            highlight=False,
+        )
+
+
+@app.command()
+def synthesize(
+    run: RunFolder,
+    rows: Annotated[int, typer.Option(help="How many invented people.")],
+    out: Annotated[Path, typer.Option(help="The CSV file to write.")],
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same people.")] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write invented people who, taken together, answer as the respondents did.
+
+    They are drawn from a model that is estimated from the randomized answers. No row is anybody's
+    record, and no more is given away than the answers did already.
+    """
+    with plain_errors(verbose):
+        if out.exists():
+            raise InputError(f"{out} exists already; name another file with --out")
+        found = read_run(run)
+        schema = found.study.schema
+        rng: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
+        with messages().status("fitting a model to the answers"):
+            people = decoded(found.estimates.synthesize(rows, rng.uniform), schema)
+        try:
+            out.write_text(csv_text([list(schema.names), *people]), encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write {out}: {error.strerror}") from None
+        typer.echo(f"{out} holds {rows:,} invented people")

@@ -1,0 +1,139 @@
+"""RR-Clusters (paper 000 §4; paper 003 §4): attributes that depend on each other answer together.
+
+1. The parties find out how strongly the attributes depend on each other, by one of the three
+   protocols of §4 (``[protocol.dependence]``). All of them end up with the same tables.
+2. The coordinator clusters the attributes and announces the clusters; every party does the same
+   from the tables and refuses to answer any other clustering.
+3. Each party randomizes each cluster as one value, with what its attributes may spend together,
+   and reports the outcome (`mpc_rr.protocols.collection`).
+"""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.clusters import (
+    Clusters,
+    dependence_graph,
+    merge_clusters,
+    power_iteration_clusters,
+)
+from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent
+from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.estimation.tables import dependence_matrix
+from mpc_rr.network.messages import Message
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.collection import (
+    Answer,
+    Collected,
+    Participation,
+    collect_coordinator,
+    collect_party,
+)
+from mpc_rr.protocols.exact_pairs import ExactPairs, PairCounts
+from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.rr_each_attribute import RREachAttribute
+from mpc_rr.protocols.rr_pairs import RandomizedPairs, RRPairs
+from mpc_rr.schema import Record, Schema
+
+
+class Clustering(Message, frozen=True):
+    """Coordinator → everyone: the clusters, as numbers of attributes."""
+
+    step: ClassVar[str] = "clustering"
+    clusters: tuple[tuple[int, ...], ...]
+
+
+class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
+    """``[protocol] name = "rr_clusters"``, with ``keep`` or ``epsilon`` and how to cluster.
+
+    By Algorithm 1 of paper 000 with ``most_combinations`` (T_v) and ``least_dependence`` (T_d), or
+    by power iteration clustering into ``clusters`` groups.
+    """
+
+    dependence: RREachAttribute | ExactPairs | RRPairs
+    keep: float | None = None
+    epsilon: float | None = None
+    method: Literal["merge", "power_iteration"] = "merge"
+    most_combinations: int = 50
+    least_dependence: float = 0.1
+    clusters: int | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Those of the dependence protocol, then the report."""
+        return (*self.dependence.steps, Answer.step)
+
+    @property
+    def mutual(self) -> bool:
+        """If the dependence protocol is."""
+        return self.dependence.mutual
+
+    def check(self, schema: Schema) -> None:
+        """The options must make sense."""
+        self._spent(schema)
+        self.dependence.check(schema)
+        if self.most_combinations < 1:
+            raise InputError(f"most_combinations must be positive, not {self.most_combinations}")
+        if not 0 <= self.least_dependence <= 1:
+            raise InputError("least_dependence lies between 0 and 1")
+        if (self.method == "power_iteration") != (self.clusters is not None):
+            raise InputError('clusters goes with method = "power_iteration", and only with it')
+        if self.clusters is not None and not 1 <= self.clusters <= len(schema.sizes):
+            raise InputError(f"{len(schema.sizes)} attributes cannot make {self.clusters} clusters")
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """Those of the dependence protocol are the largest."""
+        return self.dependence.largest_message_bytes(schema, parties)
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+        """What the dependences cost, and the answers: whatever the clusters, their ε add up."""
+        answers = [
+            Release(study, self.name, (name,), epsilon)
+            for name, epsilon in zip(schema.names, self._spent(schema), strict=True)
+        ]
+        return [*self.dependence.releases(study, schema, parties), *answers]
+
+    def _spent(self, schema: Schema) -> list[float]:
+        keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
+        return [matrix.epsilon for matrix in rr_independent(schema.sizes, keep).matrices]
+
+    def clusters_of(self, schema: Schema, tables: PairCounts | RandomizedPairs) -> Clusters:
+        """Step 2: the same for everybody who has the same tables."""
+        dependences = dependence_matrix(tables.pair_shares(), len(schema.sizes))
+        # Equal to the last digit on every machine, whatever its arithmetic rounds differently.
+        dependences = np.round(dependences, 9)
+        if self.method == "merge":
+            return merge_clusters(
+                dependences, schema.sizes, self.most_combinations, self.least_dependence
+            )
+        assert self.clusters is not None
+        groups = power_iteration_clusters(
+            dependence_graph(schema.names, dependences), self.clusters
+        )
+        return sorted(tuple(sorted(schema.names.index(n) for n in group)) for group in groups)
+
+    def design(self, schema: Schema, clusters: Clusters) -> Design:
+        """Step 3's randomization."""
+        return rr_clusters(schema.sizes, clusters, self._spent(schema))
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> Participation:
+        """A party's steps."""
+        tables = await self.dependence.party(session.sub("dependence"), schema, record)
+        own = tuple(self.clusters_of(schema, tables))
+
+        def mine(message: Clustering) -> None:
+            if message.clusters != own:
+                raise ValueError("these are not the clusters that follow from the tables")
+
+        await session.hear(Clustering, check=mine)
+        return await collect_party(session, schema, record, self.design(schema, list(own)))
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
+        """The coordinator's part."""
+        tables = await self.dependence.coordinator(session.sub("dependence"), schema)
+        clusters = self.clusters_of(schema, tables)
+        await session.announce(Clustering(tuple(clusters)))
+        return await collect_coordinator(session, schema, self.design(schema, clusters))

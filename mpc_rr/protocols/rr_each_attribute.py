@@ -1,0 +1,130 @@
+"""RR on each attribute (paper 000 §4.1): dependences from answers randomized one by one.
+
+1. Each party randomizes each of its answers by itself, once and for all, and reports them.
+2. The coordinator counts how often each pair of randomized answers was reported and announces the
+   tables; they are in the transcript, where anybody can count again.
+3. Eq. (2), applied to both attributes of a pair, undoes the randomization.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+
+from mpc_rr.errors import Dropout, listing
+from mpc_rr.estimation.designs import Design, rr_independent
+from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.network.messages import Message
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.collection import CODE_BYTES, MEMBER_BYTES, pack, unpack
+from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.rr_pairs import RandomizedPairs
+from mpc_rr.schema import Record, Schema
+
+COUNT_BYTES = 4
+
+
+class FirstAnswer(Message, frozen=True):
+    """Party → coordinator, public: its answers, each randomized by itself."""
+
+    step: ClassVar[str] = "first_answer"
+    codes: bytes
+
+
+class ReportedPairs(Message, frozen=True):
+    """Coordinator → everyone: how often each pair of randomized answers was reported."""
+
+    step: ClassVar[str] = "reported_pairs"
+    n: int
+    counts: bytes
+
+
+class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
+    """``[protocol] name = "rr_each_attribute"`` with either ``keep`` or ``epsilon``."""
+
+    keep: float | None = None
+    epsilon: float | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """One report."""
+        return (FirstAnswer.step,)
+
+    @property
+    def mutual(self) -> bool:
+        """No party needs another."""
+        return False
+
+    def design(self, schema: Schema) -> Design:
+        """Each attribute by itself."""
+        return rr_independent(schema.sizes, chosen_keep(self.keep, self.epsilon, schema.sizes))
+
+    def check(self, schema: Schema) -> None:
+        """The options must make sense, and leave something to estimate."""
+        for matrix in self.design(schema).matrices:
+            matrix.solve(np.zeros(matrix.size))
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """The tables of all pairs, or a list of all parties."""
+        tables = COUNT_BYTES * PairLayout(schema.sizes).cells
+        return 65536 + tables + CODE_BYTES * len(schema.sizes) + MEMBER_BYTES * parties
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+        """One release for each attribute, seen under the party's name."""
+        return [
+            Release(study, self.name, (name,), matrix.epsilon)
+            for name, matrix in zip(schema.names, self.design(schema).matrices, strict=True)
+        ]
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
+        """A party's steps."""
+        design, truth = self.design(schema), np.array([record], dtype=np.int64)
+        codes = session.once("first", lambda rng: pack(design.randomize(truth, rng.uniform)[0]))
+        await session.report(FirstAnswer(codes))
+
+        def in_order(message: ReportedPairs) -> None:
+            self._ending(schema, message)
+
+        return self._ending(schema, await session.hear(ReportedPairs, check=in_order))
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:
+        """The coordinator's part: take what comes, count, announce."""
+
+        def in_domain(answer: FirstAnswer) -> None:
+            unpack(answer.codes, schema.sizes)
+
+        gathered = await session.gather(FirstAnswer, check=in_domain)
+        answers = [unpack(answer.codes, schema.sizes) for answer in gathered.messages.values()]
+        if len(answers) < session.fewest:
+            missing = [party for party in session.parties if party not in gathered.messages]
+            raise Dropout(
+                f"only {len(answers)} of {len(session.parties)} parties answered, at least "
+                f"{session.fewest} are needed; {listing(missing)} did not",
+                missing,
+            )
+        message = ReportedPairs(len(answers), count_pairs(np.stack(answers), schema.sizes))
+        await session.announce(message)
+        return self._ending(schema, message)
+
+    def _ending(self, schema: Schema, message: ReportedPairs) -> RandomizedPairs:
+        layout = PairLayout(schema.sizes)
+        if len(message.counts) != COUNT_BYTES * layout.cells:
+            raise ValueError("it does not hold one count for each cell")
+        tables = layout.tables(np.frombuffer(message.counts, dtype="<u4").astype(np.int64))
+        wrong = layout.inconsistency(tables, message.n)
+        if wrong is not None:
+            raise ValueError(wrong)
+        keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
+        keeps = (keep,) * len(schema.sizes)
+        return RandomizedPairs(message.n, schema, tables, keeps, together=False)
+
+
+def count_pairs(reported: Counts, sizes: tuple[int, ...]) -> bytes:
+    """The tables of all pairs as one vector, four bytes a cell."""
+    layout = PairLayout(sizes)
+    counts = [
+        np.bincount(reported[:, i] * sizes[j] + reported[:, j], minlength=sizes[i] * sizes[j])
+        for i, j in layout.pairs
+    ]
+    return np.concatenate(counts).astype("<u4").tobytes()

@@ -1,0 +1,148 @@
+"""RR on pairs, then a secure sum (paper 000 §4.3): dependences without anybody's true answers.
+
+1. Each party randomizes each pair of its answers as one value, once and for all.
+2. It writes the randomized values as one vector with a 1 in its cell of each pair's table.
+3. The secure sum adds the vectors of all parties: everybody learns how often each randomized pair
+   was reported, nobody who reported it.
+4. Eq. (2) undoes the randomization of each table.
+
+The paper counts only the ε of one pair, because the secure sum hides that all pairs are one
+person's. Whoever breaks the sum (all other parties together) can link them, and then they add up.
+The ledger shows both.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import Array, KeepOrUniform
+from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.vectors import packed_bytes
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.exact_pairs import PARCEL_OVERHEAD_BYTES, STEPS, checked_tables
+from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.protocols.secure_sum import secure_sum_coordinator, secure_sum_party
+from mpc_rr.randomness import Randomness
+from mpc_rr.schema import Record, Schema
+
+
+class RandomizedPairs(Ending, frozen=True):
+    """How often each pair of randomized answers was reported, and how they were randomized.
+
+    ``together``: each pair was randomized as one value; else each attribute by itself.
+    """
+
+    n: int
+    schema: Schema
+    counts: list[Counts]
+    keeps: tuple[float, ...]
+    """By pair if ``together``, else by attribute."""
+    together: bool
+
+    def __repr__(self) -> str:
+        return f"RandomizedPairs(n={self.n}, {len(self.counts)} tables)"
+
+    @property
+    def digest(self) -> bytes:
+        """What parties compare to be sure that all have the same result."""
+        hasher = hashlib.sha256(b"mpc-rr randomized pairs\0" + str(self.n).encode())
+        for table in self.counts:
+            hasher.update(b"\0" + table.astype("<i8").tobytes())
+        return hasher.digest()
+
+    def estimates(self) -> dict[tuple[int, int], Estimate]:
+        """Eq. (2) for each pair, with standard errors."""
+        pairs = PairLayout(self.schema.sizes).pairs
+        found = {}
+        for number, ((i, j), counts) in enumerate(zip(pairs, self.counts, strict=True)):
+            matrix = self._randomization(number, i, j)
+            shape = (-1,) if self.together else counts.shape
+            raw = unbiased(counts.reshape(shape), matrix)
+            errors = raw.standard_errors.reshape(counts.shape)
+            found[i, j] = Estimate(raw.shares.reshape(counts.shape), errors, raw.n)
+        return found
+
+    def _randomization(self, number: int, i: int, j: int) -> Randomization:
+        sizes = self.schema.sizes
+        if self.together:
+            return KeepOrUniform(sizes[i] * sizes[j], self.keeps[number])
+        return Kronecker([KeepOrUniform(sizes[a], self.keeps[a]) for a in (i, j)])
+
+    def pair_shares(self) -> dict[tuple[int, int], Array]:
+        """Proper tables: dependence that may be noise is shrunk away."""
+        return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
+
+
+class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
+    """``[protocol] name = "rr_pairs"``, with ``keep`` or ``epsilon`` as RR-Independent has them.
+
+    A pair gets the sum of what RR-Independent would spend on its two attributes.
+    """
+
+    keep: float | None = None
+    epsilon: float | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """Those of the secure sum."""
+        return STEPS
+
+    def check(self, schema: Schema) -> None:
+        """The options must make sense, and leave something to estimate."""
+        for matrix in self._matrices(schema):
+            matrix.check_invertible()
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """A bundle of shares for all other parties."""
+        share = packed_bytes(PairLayout(schema.sizes).cells, parties + 1)
+        return 65536 + parties * (share + PARCEL_OVERHEAD_BYTES)
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+        """All pairs add up against whoever breaks the sum; the paper counts one pair."""
+        spent = [matrix.epsilon for matrix in self._matrices(schema)]
+        return [Release(study, self.name, schema.names, sum(spent), max(spent), parties)]
+
+    def _matrices(self, schema: Schema) -> list[KeepOrUniform]:
+        sizes = schema.sizes
+        keep = chosen_keep(self.keep, self.epsilon, sizes)
+        spent = [KeepOrUniform(size, keep).epsilon for size in sizes]
+        return [
+            KeepOrUniform.from_epsilon(sizes[i] * sizes[j], spent[i] + spent[j])
+            for i, j in PairLayout(sizes).pairs
+        ]
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
+        """A party's steps."""
+        layout, matrices = PairLayout(schema.sizes), self._matrices(schema)
+        drawn = session.once("pairs", lambda rng: _randomize(layout, matrices, record, rng))
+        vector = layout.vector(np.frombuffer(drawn, dtype="<u4").tolist())
+        total = await secure_sum_party(session.sub("secure_sum"), vector)
+        return self._ending(layout, schema, total.astype(np.int64), len(session.parties))
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:
+        """The coordinator's part: it learns what everybody learns."""
+        layout = PairLayout(schema.sizes)
+        total = await secure_sum_coordinator(session.sub("secure_sum"), layout.cells)
+        return self._ending(layout, schema, total.astype(np.int64), len(session.parties))
+
+    def _ending(self, layout: PairLayout, schema: Schema, total: Counts, n: int) -> RandomizedPairs:
+        tables = checked_tables(layout, total, n, margins_agree=False)
+        keeps = tuple(matrix.keep for matrix in self._matrices(schema))
+        return RandomizedPairs(n, schema, tables, keeps, together=True)
+
+
+def _randomize(
+    layout: PairLayout, matrices: Sequence[KeepOrUniform], record: Record, rng: Randomness
+) -> bytes:
+    """The cell of each pair's table that is reported, four bytes each."""
+    cells = []
+    for (i, j), matrix in zip(layout.pairs, matrices, strict=True):
+        truth = np.array([record[i] * layout.sizes[j] + record[j]])
+        cells.append(int(matrix.randomize(truth, rng.uniform)[0]))
+    return np.array(cells, dtype="<u4").tobytes()
