@@ -1,6 +1,7 @@
 """What people see: progress while a study runs, tables when it has ended."""
 
 import contextlib
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
@@ -24,7 +25,8 @@ from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
-from mpc_rr.release import estimates_of
+from mpc_rr.protocols.rr_views import CollectedViews, ViewParticipation
+from mpc_rr.release import Reports, estimates_of
 from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.results import dependences, single_person_cells
 from mpc_rr.scenario import Scenario, Study
@@ -36,6 +38,7 @@ STEP_WORDS = {
     "roster_seen": "parties compare the roster they were shown",
     "share": "round 1 of 2: parties send each other sealed shares",
     "first_answer": "parties report randomized answers, to find dependences",
+    "view_answer": "parties report one group of answers each, randomized",
     "answer": "parties report their randomized answers",
     "partial": "round 2 of 2: parties publish masked vectors",
     "result_seen": "parties confirm the result",
@@ -147,9 +150,9 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
             show_counts(console, ending)
         case RandomizedPairs():
             show_randomized_pairs(console, ending)
-        case Collected():
-            show_collected(console, ending)
-        case Participation():
+        case Collected() | CollectedViews():
+            show_collected(console, ending, study)
+        case Participation() | ViewParticipation():
             console.print(
                 f"[green]Done[/]: {ending.n} of {ending.asked} parties answered; what you reported "
                 "is randomized. Estimates are in the coordinator's result folder.",
@@ -177,12 +180,14 @@ def show_randomized_pairs(console: Console, found: RandomizedPairs) -> None:
     console.print(table)
 
 
-def show_collected(console: Console, collected: Collected) -> None:
+def show_collected(console: Console, collected: Reports, study: Study) -> None:
     """Who answered, at what price, and the shares of all answers with their intervals."""
-    epsilon = collected.design.epsilon
+    releases = study.protocol.releases(study.name, study.schema, len(collected.asked))
+    epsilon = math.fsum(release.epsilon for release in releases)
+    price = "without a bound on ε" if math.isinf(epsilon) else f"each with ε = {epsilon:.3g} in all"
     console.print(
-        f"[green]Done[/]: {collected.n} of {len(collected.asked)} parties answered, each with "
-        f"ε = {epsilon:.3g} in all. {in_words(epsilon)}",
+        f"[green]Done[/]: {collected.n} of {len(collected.asked)} parties answered, {price}. "
+        f"{in_words(epsilon)}",
         highlight=False,
     )
     for party, reason in collected.faulty.items():

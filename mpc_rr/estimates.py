@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.dependence import Dependence, dependence
-from mpc_rr.estimation.designs import Design, Fitted
+from mpc_rr.estimation.designs import Fitted
 from mpc_rr.estimation.distribution import Estimate, project_to_simplex
 from mpc_rr.estimation.latent import LatentClasses, latent_classes
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 from mpc_rr.estimation.planning import pairs_of
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import shrunk
+from mpc_rr.estimation.views import FittedViews
 from mpc_rr.schema import Attribute, Schema
 
 TERM = re.compile(r"""\s*([^=!&"']+?)\s*(!?=)\s*(.+?)\s*""", re.DOTALL)
@@ -112,11 +112,10 @@ def _code(text: str, attribute: Attribute) -> int:
 
 
 class Estimates:
-    """The estimates of one study whose parties reported whole randomized records."""
+    """The estimates of one study whose parties reported randomized records, or views of them."""
 
-    def __init__(self, schema: Schema, design: Design, reported: npt.ArrayLike) -> None:
-        self.schema = schema
-        self.fitted = Fitted(design, reported)
+    def __init__(self, schema: Schema, fitted: Fitted | FittedViews) -> None:
+        self.schema, self.fitted = schema, fitted
 
     @property
     def n(self) -> int:
@@ -151,16 +150,6 @@ class Estimates:
             for (i, j), table in self.pair_tables().items()
         }
 
-    def adjusted(self) -> Array:
-        """RR-Adjustment (000 §5): the weight of each reported record, summing to 1."""
-        clusters = self.fitted.design.clusters
-        margins = [(cluster, self.fitted.cluster_joint(cluster)) for cluster in clusters]
-        adjustment = adjust(self.fitted.reported, margins, self.schema.sizes, tolerance=1e-9)
-        place = {tuple(row): k for k, row in enumerate(adjustment.records.tolist())}
-        which = [place[tuple(row)] for row in self.fitted.reported.tolist()]
-        times = np.bincount(which, minlength=len(adjustment.weights))
-        return np.asarray(adjustment.weights[which] / times[which])
-
     def query(self, condition: Condition, level: float = 0.95) -> Answered:
         """The number of respondents who meet a condition, without bias, with its interval."""
         attributes, wanted = condition.indicator(self.schema.sizes)
@@ -175,3 +164,14 @@ class Estimates:
         if rows < 1:
             raise InputError(f"the number of rows must be positive, not {rows}")
         return self.model.synthesize(rows, uniform)
+
+
+def adjusted_weights(fitted: Fitted) -> Array:
+    """RR-Adjustment (000 §5): the weight of each reported record, summing to 1."""
+    clusters = fitted.design.clusters
+    margins = [(cluster, fitted.cluster_joint(cluster)) for cluster in clusters]
+    adjustment = adjust(fitted.reported, margins, fitted.design.sizes)
+    place = {tuple(row): k for k, row in enumerate(adjustment.records.tolist())}
+    which = [place[tuple(row)] for row in fitted.reported.tolist()]
+    times = np.bincount(which, minlength=len(adjustment.weights))
+    return np.asarray(adjustment.weights[which] / times[which])

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,31 +11,40 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mpc_rr.data import read_csv
+from mpc_rr.data import read_columns, read_csv
 from mpc_rr.errors import DataError, InputError, SchemaError
-from mpc_rr.estimates import Estimates
-from mpc_rr.estimation.designs import Design
+from mpc_rr.estimates import Estimates, adjusted_weights
+from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.tables import dependence_matrix
+from mpc_rr.estimation.views import FittedViews, ViewDesign
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
+from mpc_rr.protocols.rr_views import (
+    CollectedViews,
+    ViewParticipation,
+    read_report,
+    view_reports,
+)
 from mpc_rr.scenario import Study, study_from_json
 from mpc_rr.schema import Attribute, Schema
 
+Reports = Collected | CollectedViews
+"""What a coordinator has when parties have reported randomized records, or views of them."""
 
-def collected_document(collected: Collected) -> dict[str, Any]:
+
+def collected_document(collected: Reports) -> dict[str, Any]:
     """The part of ``result.json`` that speaks of the reports and what they tell."""
     estimates = estimates_of(collected)
     names = collected.schema.names
     return {
         "n": collected.n,
         "asked": len(collected.asked),
-        "answered": list(collected.answered),
         "silent": list(collected.silent),
         "faulty": dict(collected.faulty),
         "answers_digest": collected.digest.hex(),
-        "design": design_document(collected.design, collected.schema),
+        "design": design_document(collected),
         "marginals": [
             {
                 "attribute": m.attribute.name,
@@ -93,50 +103,63 @@ def pairs_files(found: RandomizedPairs) -> dict[str, str]:
     }
 
 
-def participation_document(part: Participation) -> dict[str, Any]:
-    """What a party has in the end: how many answered, and its own report."""
+def participation_document(part: Participation | ViewParticipation) -> dict[str, Any]:
+    """What a party has in the end: how many answered, and what its own report was."""
+    document = {"asked": part.asked, "n": part.n, "answers_digest": part.answers_digest.hex()}
+    if isinstance(part, ViewParticipation):
+        return document | {"view": list(part.view)}
     own = zip(part.schema.attributes, part.reported, strict=True)
-    return {
-        "asked": part.asked,
-        "n": part.n,
-        "answers_digest": part.answers_digest.hex(),
-        "reported": {attribute.name: attribute.categories[code] for attribute, code in own},
-    }
+    return document | {"reported": {a.name: a.categories[code] for a, code in own}}
 
 
-def estimates_of(collected: Collected) -> Estimates:
+def estimates_of(collected: Reports) -> Estimates:
     """The estimates that follow from a collection."""
-    return Estimates(collected.schema, collected.design, collected.reported)
+    if isinstance(collected, CollectedViews):
+        fitted = FittedViews(collected.design, collected.reports())
+        return Estimates(collected.schema, fitted)
+    return Estimates(collected.schema, Fitted(collected.design, collected.reported))
 
 
-def design_document(design: Design, schema: Schema) -> dict[str, Any]:
-    """A design in words and numbers; `design_from` reads it back."""
-    return {
-        "epsilon": design.epsilon,
-        "clusters": [
-            {"attributes": [schema.names[a] for a in cluster], "keep": matrix.keep,
-             "epsilon": matrix.epsilon}
-            for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
-            if isinstance(matrix, KeepOrUniform)
-        ],
-    }  # fmt: skip
+def design_document(collected: Reports) -> dict[str, Any]:
+    """A design in words and numbers; `read_run` reads it back."""
+    names, design = collected.schema.names, collected.design
+    if isinstance(design, ViewDesign):
+        views = [[names[a] for a in view] for view in design.views]
+        return {"epsilon": design.epsilon, "views": views}
+    clusters = [
+        {
+            "attributes": [names[a] for a in cluster],
+            "keep": matrix.keep,
+            "epsilon": matrix.epsilon,
+        }
+        for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
+        if isinstance(matrix, KeepOrUniform)
+    ]
+    return {"epsilon": design.epsilon, "clusters": clusters}
 
 
-def design_from(document: dict[str, Any], schema: Schema) -> Design:
-    """The design that a ``result.json`` describes."""
+def _design_from(document: dict[str, Any], schema: Schema) -> Design:
     clusters, matrices = [], []
     for part in document["clusters"]:
         cluster = tuple(schema.names.index(name) for name in part["attributes"])
-        size = int(np.prod([schema.sizes[a] for a in cluster]))
+        size = math.prod(schema.sizes[a] for a in cluster)
         clusters.append(cluster)
         matrices.append(KeepOrUniform(size, part["keep"]))
     return Design(schema.sizes, tuple(clusters), tuple(matrices))
 
 
-def collected_files(collected: Collected) -> dict[str, str]:
+def _views_from(document: dict[str, Any], schema: Schema) -> ViewDesign:
+    views = [tuple(schema.names.index(name) for name in view) for view in document["views"]]
+    return ViewDesign(schema.sizes, views, document["epsilon"])
+
+
+def collected_files(collected: Reports) -> dict[str, str]:
     """The reports as CSV, with the weights of RR-Adjustment, and the estimated pair tables."""
     estimates, schema = estimates_of(collected), collected.schema
-    files = {"reports.csv": _reports_csv(collected, estimates)}
+    if isinstance(collected, Collected):
+        files = {"reports.csv": _reports_csv(collected)}
+    else:
+        files = {"reports.csv": _views_csv(collected)}
     tables = estimates.pair_tables()
     for number, (i, j) in enumerate(PairLayout(schema.sizes).pairs, start=1):
         first, second = schema.attributes[i], schema.attributes[j]
@@ -160,13 +183,31 @@ def pair_file(number: int, first: str, second: str) -> str:
     return f"{number:02}-{'--'.join(plain)}.csv"
 
 
-def _reports_csv(collected: Collected, estimates: Estimates) -> str:
-    names = collected.schema.names
-    weights = estimates.adjusted().tolist()
+def _reports_csv(collected: Collected) -> str:
+    weights = adjusted_weights(Fitted(collected.design, collected.reported)).tolist()
     rows = decoded(collected.reported, collected.schema)
-    lines = [["party", *names, "weight"]]
+    lines: list[list[Any]] = [["party", *collected.schema.names, "weight"]]
     for party, row, weight in zip(collected.answered, rows, weights, strict=True):
         lines.append([party, *row, weight])
+    return csv_text(lines)
+
+
+def _views_csv(collected: CollectedViews) -> str:
+    design, attributes = collected.design, collected.schema.attributes
+    lines = [["party", "view", "reported", "report"]]
+    for party, report in collected.answers.items():
+        number, cells = read_report(report, design)
+        view = design.views[number]
+        shape = tuple(attributes[a].size for a in view)
+        combinations = [
+            " & ".join(
+                attributes[a].categories[int(code)]
+                for a, code in zip(view, np.unravel_index(cell, shape), strict=True)
+            )
+            for cell in cells
+        ]
+        names = " & ".join(attributes[a].name for a in view)
+        lines.append([party, names, " | ".join(combinations), report.hex()])
     return csv_text(lines)
 
 
@@ -214,11 +255,19 @@ def read_run(folder: Path) -> Run:
             "they are in its pairs folder"
         )
     try:
-        design = design_from(result["design"], study.schema)
-        labels = read_csv(folder / "reports.csv", _as_labels(study.schema))
+        return Run(study, result, Estimates(study.schema, _fitted(folder, study, result["design"])))
     except (KeyError, TypeError, ValueError, DataError) as error:
         raise InputError(f"{folder} is damaged: {error}") from None
-    return Run(study, result, Estimates(study.schema, design, np.array(labels)))
+
+
+def _fitted(folder: Path, study: Study, design: dict[str, Any]) -> Fitted | FittedViews:
+    reports = folder / "reports.csv"
+    if "views" in design:
+        views = _views_from(design, study.schema)
+        raw = [bytes.fromhex(report) for report in read_columns(reports, ["report"])["report"]]
+        return FittedViews(views, view_reports(raw, views))
+    labels = read_csv(reports, _as_labels(study.schema))
+    return Fitted(_design_from(design, study.schema), np.array(labels))
 
 
 def _as_labels(schema: Schema) -> Schema:

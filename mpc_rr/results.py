@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.dependence import Dependence, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
+from mpc_rr.privacy.ledger import Ledger, bounded
+from mpc_rr.privacy.odds import in_words
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
+from mpc_rr.protocols.rr_views import CollectedViews, ViewParticipation
 from mpc_rr.release import (
     collected_document,
     collected_files,
@@ -115,7 +119,23 @@ def result_document(result: StudyResult) -> dict[str, Any]:
     }
     if outcome.result is None:
         return document | {"cause": outcome.cause, "culprits": list(outcome.culprits)}
-    return document | ending_document(outcome.result)
+    return document | {"privacy": privacy_document(result)} | ending_document(outcome.result)
+
+
+def privacy_document(result: StudyResult) -> dict[str, Any]:
+    """What taking part cost each party, in the three readings. An ε without bound is null."""
+    study = result.study
+    asked = max(len(result.outcome.members), 2)
+    releases = study.protocol.releases(study.name, study.schema, asked)
+    reading = Ledger(releases=releases).reading()
+    return {
+        "local_epsilon": bounded(reading.local),
+        "claimed_epsilon": bounded(reading.claimed),
+        "central_epsilon": bounded(reading.central),
+        "central_delta": reading.delta,
+        "in_words": in_words(reading.local),
+        "releases": [asdict(r) | {"epsilon": bounded(r.epsilon)} for r in releases],
+    }
 
 
 def ending_document(ending: Ending) -> dict[str, Any]:
@@ -125,9 +145,9 @@ def ending_document(ending: Ending) -> dict[str, Any]:
             return counts_document(ending)
         case RandomizedPairs():
             return pairs_document(ending)
-        case Collected():
+        case Collected() | CollectedViews():
             return collected_document(ending)
-        case Participation():
+        case Participation() | ViewParticipation():
             return participation_document(ending)
     raise TypeError(type(ending).__name__)
 
@@ -139,7 +159,7 @@ def ending_files(ending: Ending) -> dict[str, str]:
             return counts_files(ending)
         case RandomizedPairs():
             return pairs_files(ending)
-        case Collected():
+        case Collected() | CollectedViews():
             return collected_files(ending)
         case _:
             return {}

@@ -35,13 +35,15 @@ def make_schema(sizes=(2, 3)):
     )
 
 
-def make_study(n=4, sizes=(2, 3), *, minimum=None, lobby_s=30.0, round_s=10.0, name="test-study"):
+def make_study(
+    n=4, sizes=(2, 3), *, minimum=None, lobby_s=30.0, round_s=10.0, name="test-study", protocol=None
+):
     return Study(
         name=name,
         title="A test",
         description="",
         schema=make_schema(sizes),
-        protocol=ExactPairs(),
+        protocol=ExactPairs() if protocol is None else protocol,
         parties=Parties(n, minimum),
         deadlines=Deadlines(lobby_s, round_s),
     )

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from helpers import crosstabs
+from helpers import crosstabs, random_records
 
 from mpc_rr.scenario import load_scenario
 
@@ -279,7 +279,20 @@ def test_bad_wishes_for_reproductions_are_one_line(small, arguments, says):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "run", "plan", "reproduce", "data", "check", "coordinate", "party", "host", "broker"],
+    [
+        "",
+        "run",
+        "plan",
+        "reproduce",
+        "data",
+        "query",
+        "synthesize",
+        "check",
+        "coordinate",
+        "party",
+        "host",
+        "broker",
+    ],
 )
 def test_help_teaches(command):
     code, out, _ = mpc_rr(*command.split(), "--help")
@@ -319,6 +332,108 @@ def test_a_study_across_processes(small):
     assert "eve" in json.loads((small / "out" / "result.json").read_text())["parties"]["counted"]
     mine = json.loads((small / "mine" / "result.json").read_text())
     assert mine["pairs"][0]["counts"] == expected_counts()
+
+
+RANDOMIZED = STUDY.replace('"exact_pairs"', '"rr_independent"\nkeep = 0.6')
+
+
+@pytest.mark.broker
+def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
+    """Every party in a process of its own, all with one seed: the same reports, the same shares."""
+    people = random_records(20, (2, 3), seed=1)
+    rows = "".join(f"{('no', 'yes')[s]},{('low', 'middle', 'high')[m]}\n" for s, m in people)
+    (tmp_path / "people.csv").write_text("sport,mood\n" + rows)
+    study = tmp_path / "study.toml"
+    text = RANDOMIZED.replace("count = 5", "count = 20").replace("lobby_s = 20", "lobby_s = 120")
+    study.write_text(text)
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(text + '[data]\ncsv = "people.csv"\n')
+    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", "--seed", "9"]
+    boss = start("coordinate", study, *url, "--out", tmp_path / "real", "--json")
+    parties = [
+        start("party", study, *url, "--csv", tmp_path / "people.csv", "--row", row,
+              "--name", f"party-{row:02}", "--state", tmp_path / f"state-{row}", "--json")
+        for row in range(1, 21)
+    ]  # fmt: skip
+    code, out, err = finish(boss, 150)
+    assert code == 0, err
+    for party in parties:
+        assert finish(party)[0] == 0
+    code, simulated, err = mpc_rr(
+        "run", scenario, "--transport", "memory", "--seed", "9", "--json",
+        "--out", tmp_path / "simulated",
+    )  # fmt: skip
+    assert code == 0, err
+    real, simulated = json.loads(out), json.loads(simulated)
+    for key in ("n", "answers_digest", "design", "marginals", "dependence", "privacy"):
+        assert real[key] == simulated[key]
+    reports = [(tmp_path / kind / "reports.csv").read_text() for kind in ("real", "simulated")]
+    assert reports[0] == reports[1]
+    books = json.loads((tmp_path / "state-7" / "account.json").read_text())
+    assert [entry["attributes"] for entry in books["releases"]] == [["sport"], ["mood"]]
+
+
+# ── what a party may know beforehand, and what may be asked afterwards ─────────────────────────
+
+
+@pytest.fixture
+def finished(small):
+    """The result folder of a small randomized study."""
+    (small / "random.toml").write_text(RANDOMIZED + '[data]\ncsv = "people.csv"\n')
+    code, _, err = mpc_rr(
+        "run", small / "random.toml", "--transport", "memory", "--out", small / "run", "--json"
+    )
+    assert code == 0, err
+    return small / "run"
+
+
+def test_a_party_can_see_what_it_would_cost(small):
+    (small / "random.toml").write_text(RANDOMIZED)
+    code, out, _ = mpc_rr("party", small / "random.toml", "--explain")
+    assert code == 0
+    assert "sport: ε 1.39, seen under your name" in out
+    assert "Whoever sees your answer can be at most" in out
+    code, out, err = mpc_rr(
+        "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
+        "--json",
+    )  # fmt: skip
+    assert code == 2
+    assert json.loads(out)["budget"] == 1
+    assert_one_line(err, "exceeds the budget of 1")
+
+
+def test_queries_and_invented_people(finished):
+    code, out, _ = mpc_rr("query", finished, "sport=yes & mood!=low", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["interval"][0] <= answer["count"] <= answer["interval"][1]
+    assert answer["share"] == pytest.approx(answer["count"] / 5)
+    code, out, _ = mpc_rr("query", finished, "sport=yes")
+    assert "of 5 respondents" in out
+    made = finished.parent / "made.csv"
+    code, out, _ = mpc_rr("synthesize", finished, "--rows", 30, "--out", made, "--seed", 1)
+    assert code == 0
+    assert made.read_text().startswith("sport,mood\n")
+    assert len(made.read_text().splitlines()) == 31
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (no, yes)"),
+        (("query", "run", "sport"), "'sport' is not a condition"),
+        (("query", "run", "sport=yes", "--level", "2"), "a confidence level lies between 0 and 1"),
+        (("query", "nothing", "sport=yes"), "nothing is not a result folder"),
+        (("synthesize", "run", "--rows", "0", "--out", "x.csv"), "rows must be positive"),
+        (("synthesize", "run", "--rows", "1", "--out", "people.csv"), "exists already"),
+        (("party", "random.toml", "--budget", "-1", "--explain"), "must not be negative"),
+        (("party", "random.toml", "--csv", "people.csv", "--row", "1"), "--broker is missing"),
+    ],
+)
+def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says):
+    code, out, err = mpc_rr(*arguments, cwd=finished.parent)
+    assert (code, out) == (2, "")
+    assert_one_line(err, says)
 
 
 @pytest.mark.broker

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.errors import InputError
-from mpc_rr.privacy.ledger import Ledger, Release
+from mpc_rr.privacy.ledger import Ledger, Release, bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.scenario import Study
 
@@ -30,10 +30,6 @@ VERSION = 1
 
 class StateError(InputError):
     """The state folder cannot be used."""
-
-
-def _bounded(epsilon: float) -> float | None:
-    return None if math.isinf(epsilon) else epsilon
 
 
 class Enrolment(msgspec.Struct):
@@ -55,7 +51,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, release: Release) -> "_Entry":
-        return cls(release.study, release.mechanism, release.attributes, _bounded(release.epsilon),
+        return cls(release.study, release.mechanism, release.attributes, bounded(release.epsilon),
                    release.claimed, release.crowd)  # fmt: skip
 
     @property
@@ -119,12 +115,12 @@ class Account:
             "parties": study.parties.count,
             "questions": {a.name: list(a.categories) for a in study.schema.attributes},
             "releases": [msgspec.to_builtins(_Entry.of(release)) for release in planned],
-            "epsilon": _bounded(cost),
+            "epsilon": bounded(cost),
             "in_words": in_words(cost),
-            "spent_before": _bounded(spent),
-            "total": _bounded(spent + cost),
+            "spent_before": bounded(spent),
+            "total": bounded(spent + cost),
             "total_in_words": in_words(spent + cost),
-            "budget": _bounded(self.budget),
+            "budget": bounded(self.budget),
         }
 
     def enrol(self, study: Study) -> None:

@@ -204,7 +204,7 @@ class ViewDesign:
         found, shape = [], tuple(self.sizes[a] for a in attributes)
         for view in self.views:
             if set(attributes) <= set(view) and len(reports.reports[view]):
-                cells = self._cells(view, attributes, reports.reports[view])
+                cells = self.cells(view, attributes, reports.reports[view])
                 found.append(self.mechanisms[view].estimate(cells, math.prod(shape)))
         if not found:
             raise InputError(f"no reported view holds the attributes {attributes} together")
@@ -222,7 +222,7 @@ class ViewDesign:
         after = math.prod(self.sizes[a] for a in view[view.index(attribute) + 1 :])
         return np.asarray(reports // after % self.sizes[attribute])
 
-    def _cells(self, view: tuple[int, ...], attributes: tuple[int, ...], reports: Codes) -> Codes:
+    def cells(self, view: tuple[int, ...], attributes: tuple[int, ...], reports: Codes) -> Codes:
         """Reported combinations of a view as cells of the table of some of its attributes."""
         cells = np.zeros_like(reports)
         for attribute in attributes:
@@ -256,3 +256,45 @@ class ViewDesign:
             tables[pair] = shrunk(estimate, model.table(pair))
             precisions[pair] = 1 / max(float((estimate.standard_errors**2).sum()), 1e-300)
         return agree(tables, precisions)
+
+
+class FittedViews:
+    """What can be estimated from reports of views: the same questions as `designs.Fitted`."""
+
+    def __init__(self, design: ViewDesign, reports: ViewReports) -> None:
+        self.design, self.reports = design, reports
+        self.n = len(reports.drawn)
+
+    def answers(self) -> list[Answers]:
+        """The reports as `mpc_rr.estimation.latent` wants them."""
+        return self.design.answers(self.reports)
+
+    def unbiased(self, attributes: Sequence[int]) -> Estimate:
+        """The table of some attributes that a view holds together, with standard errors."""
+        return self.design.estimate(self.reports, tuple(attributes))
+
+    def subset(self, attributes: Sequence[int], subset: Array) -> tuple[float, float]:
+        """The share of a set of combinations, and its standard error.
+
+        Each view that holds the attributes tells it by how many of its reported combinations are
+        in the set; the views are weighted by their precision.
+        """
+        shares, variances = [], []
+        cells = np.asarray(subset, dtype=np.float64)
+        for view in self.design.views:
+            reported = self.reports.reports[view]
+            if set(attributes) <= set(view) and len(reported) > 1:
+                mechanism = self.design.mechanisms[view]
+                held = cells.ravel()[self.design.cells(view, tuple(attributes), reported)]
+                seen = held.sum(axis=1)
+                by_chance = mechanism.miss * cells.sum() * mechanism.size / cells.size
+                contrast = mechanism.hit - mechanism.miss
+                shares.append((float(seen.mean()) - by_chance) / contrast)
+                variances.append(max(float(seen.var()), 1e-12) / contrast**2 / (len(seen) - 1))
+        if not shares:
+            raise InputError(
+                "no view that was answered holds these attributes together; ask for fewer at once"
+            )
+        weights = 1 / np.array(variances)
+        weights /= weights.sum()
+        return float(weights @ shares), float(np.sqrt(weights**2 @ variances))

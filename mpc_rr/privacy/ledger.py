@@ -16,6 +16,11 @@ from mpc_rr.privacy import shuffling
 from mpc_rr.privacy.odds import in_words
 
 
+def bounded(epsilon: float) -> float | None:
+    """An ε for JSON, which has no infinity: None if there is no bound."""
+    return None if math.isinf(epsilon) else epsilon
+
+
 class OverdrawnError(InputError):
     """A release would spend more than the party is willing to."""
 
@@ -64,7 +69,12 @@ class Ledger:
         """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
         total = self.spent + math.fsum(release.epsilon for release in planned)
         if total > self.budget * (1 + 1e-12):
-            cost = total - self.spent
+            cost = math.fsum(release.epsilon for release in planned)
+            if math.isinf(cost):
+                raise OverdrawnError(
+                    "no ε bounds what this would give away (exact counts are published), so it "
+                    f"exceeds the budget of {self.budget:.3g}"
+                )
             raise OverdrawnError(
                 f"this would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent before, the "
                 f"total {total:.3g} exceeds the budget of {self.budget:.3g}"

@@ -13,6 +13,7 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.protocols.rr_views import RRViews
 
 AnyProtocol = (
     ExactPairs
@@ -22,6 +23,7 @@ AnyProtocol = (
     | RRJoint
     | RRClusters
     | LambdaRandomization
+    | RRViews
 )
 """All protocols a study file may name; msgspec tells them apart by their tag."""
 PROTOCOL_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyProtocol))

@@ -9,6 +9,7 @@ estimation (``mpc-rr verify``).
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -112,6 +113,23 @@ def answers_digest(answers: dict[str, bytes]) -> bytes:
     return hasher.digest()
 
 
+def plausible(taken: AnswersTaken) -> None:
+    """``ValueError`` if an honest coordinator would not announce this."""
+    if not 1 <= taken.answered <= taken.asked:
+        raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
+
+
+def check_enough(session: CoordinatorSession, answered: Sequence[str]) -> None:
+    """`Dropout` if fewer answered than the study needs."""
+    if len(answered) < session.fewest:
+        missing = [party for party in session.parties if party not in answered]
+        raise Dropout(
+            f"only {len(answered)} of {len(session.parties)} parties answered, at least "
+            f"{session.fewest} are needed; {listing(missing)} did not",
+            missing,
+        )
+
+
 async def collect_party(
     session: PartySession, schema: Schema, record: Record, design: Design
 ) -> Participation:
@@ -124,10 +142,6 @@ async def collect_party(
     await session.report(Answer(codes))
 
     # Step 3: hear the digest of all answers.
-    def plausible(taken: AnswersTaken) -> None:
-        if not 1 <= taken.answered <= taken.asked:
-            raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
-
     taken = await session.hear(AnswersTaken, check=plausible)
     reported = tuple(int(code) for code in unpack(codes, schema.sizes))
     return Participation(schema, taken.asked, taken.answered, taken.digest, reported)
@@ -144,13 +158,7 @@ async def collect_coordinator(
     # Step 2: take what comes until the deadline.
     gathered = await session.gather(Answer, check=in_domain)
     answers = {party: answer.codes for party, answer in sorted(gathered.messages.items())}
-    if len(answers) < session.fewest:
-        missing = [party for party in session.parties if party not in answers]
-        raise Dropout(
-            f"only {len(answers)} of {len(session.parties)} parties answered, at least "
-            f"{session.fewest} are needed; {listing(missing)} did not",
-            missing,
-        )
+    check_enough(session, list(answers))
 
     # Step 3: announce the digest of all answers.
     taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))

@@ -10,14 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpc_rr.errors import Dropout, listing
 from mpc_rr.estimation.designs import Design, rr_independent
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
-from mpc_rr.protocols.collection import CODE_BYTES, MEMBER_BYTES, pack, unpack
+from mpc_rr.protocols.collection import CODE_BYTES, MEMBER_BYTES, check_enough, pack, unpack
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.schema import Record, Schema
@@ -96,13 +95,7 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
 
         gathered = await session.gather(FirstAnswer, check=in_domain)
         answers = [unpack(answer.codes, schema.sizes) for answer in gathered.messages.values()]
-        if len(answers) < session.fewest:
-            missing = [party for party in session.parties if party not in gathered.messages]
-            raise Dropout(
-                f"only {len(answers)} of {len(session.parties)} parties answered, at least "
-                f"{session.fewest} are needed; {listing(missing)} did not",
-                missing,
-            )
+        check_enough(session, list(gathered.messages))
         message = ReportedPairs(len(answers), count_pairs(np.stack(answers), schema.sizes))
         await session.announce(message)
         return self._ending(schema, message)

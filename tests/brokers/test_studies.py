@@ -9,6 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_rr.protocols import secure_sum
+from mpc_rr.protocols.lambda_randomization import LambdaRandomization
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.release import estimates_of
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -106,3 +112,23 @@ def test_lost_and_repeated_messages_over_a_real_broker(nats):
     scenario = make_scenario(records, sizes, faults=faults, lobby_s=20, round_s=6)
     outcome = run_study(scenario, broker=nats, seed=3).outcome
     assert_tables(outcome.result.tables, crosstabs(records, sizes))
+
+
+PROTOCOLS = [
+    RRIndependent(keep=0.5),
+    LambdaRandomization(beta=0.8),
+    RRViews(epsilon=2.0),
+    RRClusters(keep=0.6, dependence=RRPairs(keep=0.6)),
+]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_randomized_studies_are_the_same_on_both_transports(broker, protocol):
+    """The same seed draws the same answers: the result is equal to the last bit."""
+    scenario = make_scenario(random_records(12, (2, 3, 2), seed=6), (2, 3, 2), protocol=protocol)
+    real = run_study(scenario, broker=broker, seed=3).outcome.result
+    simulated = run_study(scenario, transport="memory", seed=3).outcome.result
+    assert real.digest == simulated.digest
+    first, second = (estimates_of(result).marginals() for result in (real, simulated))
+    for one, other in zip(first, second, strict=True):
+        assert one.unbiased.shares.tolist() == other.unbiased.shares.tolist()

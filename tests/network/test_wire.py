@@ -17,6 +17,9 @@ from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
 from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
 from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.rr_clusters import Clustering
+from mpc_rr.protocols.rr_each_attribute import FirstAnswer, ReportedPairs
+from mpc_rr.protocols.rr_views import ViewAnswer
 from mpc_rr.protocols.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
 
@@ -50,6 +53,10 @@ def samples():
             wire.Opening(3, bytes(32)),
             Answer(b"\1\0\2\0"),
             AnswersTaken(3, 2, bytes(32)),
+            FirstAnswer(b"\1\0\2\0"),
+            ReportedPairs(2, bytes(16)),
+            Clustering(((0, 2), (1,))),
+            ViewAnswer(b"\1\0\0\0\2\0\0\0"),
         )
     }
 
