@@ -277,12 +277,13 @@ def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
     table.add_column("mean L1 error", justify="right")
     for row, found in enumerate(plans):
         name = f"[bold]{found.name}[/]" if row == 0 else found.name
-        table.add_row(name, found.what, f"{found.error:.3g}")
+        error = "too random" if math.isinf(found.error) else f"{found.error:.3g}"
+        table.add_row(name, found.what, error)
     console.print(table)
     console.print(in_words(epsilon), highlight=False)
     console.print(
-        "[dim]Of unbiased tables, for shares as skewed as answers usually are. An L1 error of 0.1 "
-        "means that 5 % of the respondents are in a wrong cell.[/]",
+        "[dim]What randomizing adds, for unbiased tables and shares as skewed as answers usually "
+        "are. An L1 error of 0.1 means that 5 % of the respondents are in a wrong cell.[/]",
         highlight=False,
     )
 

@@ -467,3 +467,14 @@ def test_a_port_in_use_is_one_line_and_code_1():
         code, _, err = mpc_rr("broker", "--port", taken.getsockname()[1])
     assert code == 1
     assert_one_line(err, "is in use")
+
+
+def test_clusters_can_be_planned(small):
+    options = ["plan", small / "study.toml", "--epsilon", "2", "--n", "1000"]
+    code, out, _ = mpc_rr(*options, "--clusters", "sport+mood", "--json")
+    assert code == 0
+    assert "clusters" in [design["name"] for design in json.loads(out)["designs"]]
+    for clusters, says in (("sport+zip", "no attribute 'zip'"), ("sport,sport", "two clusters")):
+        code, _, err = mpc_rr(*options, "--clusters", clusters)
+        assert code == 2
+        assert_one_line(err, says)

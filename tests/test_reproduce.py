@@ -3,6 +3,7 @@ import functools
 import hashlib
 import http.server
 import io
+import socket
 import threading
 
 import numpy as np
@@ -11,8 +12,15 @@ import pytest
 from mpc_rr.errors import DataError, InputError
 from mpc_rr.reproduce import REPRODUCTIONS, OnData, reproduce
 from mpc_rr.reproduce.adult import COLUMNS, CONFIDENTIALITY_ATTRIBUTES, download_adult, read_adult
+from mpc_rr.reproduce.mdrr_tables import median_errors
 from mpc_rr.reproduce.plots import png
-from mpc_rr.reproduce.queries import absolute_error, random_subset, relative_error
+from mpc_rr.reproduce.queries import (
+    absolute_error,
+    joint_counts,
+    random_subset,
+    relative_error,
+)
+from mpc_rr.reproduce.result import Bars, Reproduction
 from mpc_rr.reproduce.runs import repeat
 
 ON_DATA = [name for name, found in REPRODUCTIONS.items() if isinstance(found, OnData)]
@@ -179,3 +187,41 @@ def test_a_wrong_or_missing_file_leaves_nothing_behind(server, tmp_path):
     with pytest.raises(DataError, match="cannot download"):
         fetch("http://127.0.0.1:1", out)
     assert not out.exists()
+
+
+def test_a_table_says_how_many_runs_it_rests_on(people):
+    found = reproduce("mdrr-table1", people, runs=2)
+    assert "2 runs, seed 1; 1,000 are needed to trust the verdicts." in found.remarks
+    with pytest.raises(InputError, match="seed must not be negative"):
+        reproduce("mdrr-fig2", people, seed=-1)
+
+
+def test_infinite_errors_are_null_in_json_and_left_out_of_charts():
+    chart = Bars("error", ["a", "b"], {"ours": [1.0, np.inf]})
+    found = Reproduction("t", ("x",), ((np.inf,), (1.0,)), chart)
+    assert found.document()["rows"] == [{"x": None}, {"x": 1.0}]
+    assert png(chart, "t").startswith(PNG)
+
+
+def test_a_server_that_talks_nonsense_is_told(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def babble():
+            connection, _ = listener.accept()
+            connection.recv(1000)
+            connection.sendall(b"what?\r\n\r\n")
+            connection.close()
+
+        thread = threading.Thread(target=babble)
+        thread.start()
+        with pytest.raises(DataError, match="cannot download"):
+            fetch(f"http://127.0.0.1:{listener.getsockname()[1]}", tmp_path / "x.csv")
+        thread.join()
+
+
+def test_six_copies_are_six_times_the_records(people):
+    records = read_adult(people, CONFIDENTIALITY_ATTRIBUTES)
+    once, six = (joint_counts(records, (0, 1), copies) for copies in (1, 6))
+    np.testing.assert_array_equal(six, 6 * once)
+    errors = [median_errors(records, copies, 60, 1, lambda *_: None) for copies in (1, 600)]
+    assert np.mean(list(errors[1].values())) < 0.8 * np.mean(list(errors[0].values()))

@@ -71,10 +71,8 @@ class Account:
     """The books of one party. This one lives in memory only."""
 
     def __init__(self, budget: float = math.inf) -> None:
-        if not budget >= 0:
-            raise InputError(f"a budget must not be negative, not {budget}")
         self._books = _Books()
-        self.budget = budget
+        self.budget = Ledger(budget).budget
 
     def __repr__(self) -> str:
         return "Account(…)"

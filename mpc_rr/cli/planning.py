@@ -12,7 +12,9 @@ from mpc_rr.display import show_plans
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
+from mpc_rr.privacy.ledger import bounded
 from mpc_rr.scenario import load_scenario
+from mpc_rr.schema import Schema
 
 
 @app.command()
@@ -26,6 +28,10 @@ def plan(
     ] = None,
     error: Annotated[
         float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
+    ] = None,
+    clusters: Annotated[
+        str | None,
+        typer.Option(help="Also plan RR-Clusters with these: 'age+health, car+place'."),
     ] = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
@@ -43,8 +49,28 @@ def plan(
             raise InputError("give either --epsilon or --error")
         budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon
         assert budget is not None
-        plans = plan_designs(sizes, n, budget)
+        groups = _clusters(clusters, study.schema) if clusters is not None else None
+        plans = plan_designs(sizes, n, budget, clusters=groups)
         if as_json:
-            print_json({"n": n, "epsilon": budget, "designs": [asdict(p) for p in plans]})
+            print_json(
+                {
+                    "n": n,
+                    "epsilon": budget,
+                    "designs": [asdict(p) | {"error": bounded(p.error)} for p in plans],
+                }
+            )
         else:
             show_plans(Console(), plans, n)
+
+
+def _clusters(text: str, schema: Schema) -> list[tuple[int, ...]]:
+    """``a+b, c``: groups of attributes; those that are not named stay alone."""
+    groups = [[name.strip() for name in group.split("+")] for group in text.split(",")]
+    named = [name for group in groups for name in group]
+    for name in named:
+        if name not in schema.names:
+            raise InputError(f"there is no attribute {name!r}; they are {', '.join(schema.names)}")
+        if named.count(name) > 1:
+            raise InputError(f"attribute {name!r} is in two clusters")
+    groups += [[name] for name in schema.names if name not in named]
+    return [tuple(sorted(schema.names.index(name) for name in group)) for group in groups]

@@ -46,7 +46,8 @@ def dependence(table: Table, *, both_ordinal: bool) -> Dependence:
 def cramers_v(table: Table, *, corrected: bool = False) -> Dependence:
     """Cramér's V of a table of counts, which need not be whole numbers.
 
-    ``corrected`` takes off what chance alone gives (Bergsma 2013); it needs counts, not shares.
+    The p-value supposes counts of respondents; of shares it says nothing. ``corrected`` takes off
+    what chance alone gives (Bergsma 2013); it needs counts, not shares.
     """
     counts = np.asarray(table, dtype=np.float64)
     n = counts.sum()
@@ -77,7 +78,7 @@ def abs_pearson_r(table: Table) -> Dependence:
     """|Pearson r| of the category ranks of a table of counts."""
     counts = np.asarray(table, dtype=np.float64)
     n = counts.sum()
-    if n < 1:
+    if not n > 0:
         return Dependence("abs_pearson_r", None, None)
     rows, columns = (np.arange(size, dtype=np.float64) for size in counts.shape)
     rows = rows - (counts.sum(axis=1) @ rows) / n
@@ -110,9 +111,11 @@ def dependences_of_records(
 
     Undefined dependences (an attribute with one value only) are 0; the diagonal is 0.
     """
-    codes = np.asarray(records)
+    codes = np.asarray(records).astype(np.int64)
     if codes.ndim != 2 or codes.shape[1] != len(sizes) or len(codes) == 0:
         raise InputError(f"records must be rows of {len(sizes)} category numbers")
+    if ((codes < 0) | (codes >= np.asarray(sizes))).any():
+        raise InputError("a record has a value outside the categories of its attribute")
     ordered = [False] * len(sizes) if ordinal is None else list(ordinal)
     matrix = np.zeros((len(sizes), len(sizes)))
     for i, j in itertools.combinations(range(len(sizes)), 2):

@@ -10,7 +10,7 @@ huge cluster is never needed.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,8 @@ class Design:
 
     def __post_init__(self) -> None:
         check_clusters(self.clusters, len(self.sizes))
+        if any(tuple(sorted(cluster)) != tuple(cluster) for cluster in self.clusters):
+            raise InputError("the attributes of a cluster must be in rising order")
         for cluster, matrix in zip(self.clusters, self.matrices, strict=True):
             if matrix.size != math.prod(self.sizes[a] for a in cluster):
                 raise MatrixError(f"the matrix of cluster {cluster} has {matrix.size} categories")
@@ -95,6 +97,8 @@ def rr_clusters(
 ) -> Design:
     """Each cluster as one value, with the sum of its attributes' ε (000 §6.3.2)."""
     found = tuple(check_clusters(clusters, len(sizes)))
+    if len(epsilons) != len(sizes):
+        raise InputError(f"{len(sizes)} attributes need as many ε, not {len(epsilons)}")
     matrices = tuple(
         KeepOrUniform.from_epsilon(
             math.prod(sizes[a] for a in cluster), sum(epsilons[a] for a in cluster)
@@ -130,6 +134,7 @@ class Fitted:
 
     def counts(self, attributes: Sequence[int]) -> Array:
         """How often each combination of these attributes was reported."""
+        self._parts(attributes)
         shape = tuple(self.design.sizes[a] for a in attributes)
         if math.prod(shape) > ENUMERABLE:
             raise InputError(
@@ -187,16 +192,20 @@ class Fitted:
     def subset(self, attributes: Sequence[int], subset: npt.ArrayLike) -> tuple[float, float]:
         """The unbiased share of a set of combinations, and its standard error."""
         order = [a for _, part in self._parts(attributes) for a in part]
-        wanted = np.asarray(subset, dtype=np.float64).transpose(
-            [list(attributes).index(a) for a in order]
-        )
+        wanted = np.asarray(subset, dtype=np.float64)
+        asked = tuple(self.design.sizes[a] for a in attributes)
+        if wanted.shape != asked:
+            raise InputError(f"a set of combinations of shape {asked} is needed")
+        wanted = wanted.transpose([list(attributes).index(a) for a in order])
         randomization = self.randomization(attributes)
         shape = randomization.sizes
         return subset_share(self.counts(order).reshape(shape), randomization, wanted.reshape(shape))
 
     def cluster_joint(self, cluster: tuple[int, ...], repair: Repair = "project") -> Array:
         """The distribution of a whole cluster, shaped by its attributes."""
-        matrix = self.design.matrices[self.design.clusters.index(cluster)]
+        if tuple(cluster) not in self.design.clusters:
+            raise InputError(f"{tuple(cluster)} is not a cluster of this design")
+        matrix = self.design.matrices[self.design.clusters.index(tuple(cluster))]
         counts = self.counts(cluster)
         shares = _repaired(counts.ravel(), matrix, repair)
         return shares.reshape(counts.shape)
@@ -220,7 +229,10 @@ class Fitted:
 
         Their reports alone are inverted: keep-or-uniform on the cluster is keep-or-uniform on them.
         """
-        ((cluster, part),) = self._parts(attributes)
+        parts = self._parts(attributes)
+        if len(parts) != 1:
+            raise InputError("these attributes are not all in one cluster")
+        ((cluster, part),) = parts
         return self._from_reports(cluster, part, repair).transpose(
             [part.index(a) for a in attributes]
         )
@@ -247,6 +259,11 @@ def _repaired(counts: Array, matrix: RRMatrix, repair: Repair) -> Array:
     if repair == "likelihood":
         return maximum_likelihood(counts, matrix).shares
     shares = unbiased(counts, matrix).shares
-    if repair == "clip":
-        return clip_and_rescale(shares)
-    return project_to_simplex(shares) if repair == "project" else shares
+    match repair:
+        case "clip":
+            return clip_and_rescale(shares)
+        case "project":
+            return project_to_simplex(shares)
+        case "none":
+            return shares
+    raise InputError(f"there is no repair {repair!r}; known: {', '.join(get_args(Repair))}")

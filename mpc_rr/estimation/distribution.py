@@ -16,12 +16,14 @@ import numpy.typing as npt
 from scipy.special import chdtri, ndtri
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.matrix import DENSE_LIMIT, Array
 
 
 class Randomization(Protocol):
     """What estimation needs of a matrix or a Kronecker product, on a table of its own shape."""
 
+    @property
+    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
     def apply(self, truth: Array) -> Array: ...  # noqa: D102
     def apply_transposed(self, values: Array) -> Array: ...  # noqa: D102
     def solve(self, reported: Array) -> Array: ...  # noqa: D102
@@ -68,28 +70,44 @@ def reported_shares(counts: npt.ArrayLike) -> tuple[Array, int]:
         raise InputError("the counts of reported answers hold a NaN or an infinite number")
     if (table < 0).any():
         raise InputError("a count of reported answers is negative")
-    if total < 1:
+    if total < 1 - 1e-9:
         raise InputError("there are no reported answers to estimate from")
-    return table / total, round(float(total))
+    return table / total, max(round(float(total)), 1)
+
+
+def _checked(counts: npt.ArrayLike, randomization: Randomization) -> tuple[Array, int]:
+    """`reported_shares` of a table that fits the randomization."""
+    shares, n = reported_shares(counts)
+    if shares.shape != tuple(randomization.shape):
+        raise InputError(
+            f"counts of shape {shares.shape} do not fit a randomization of {randomization.shape}"
+        )
+    return shares, n
 
 
 def unbiased(counts: npt.ArrayLike, randomization: Randomization) -> Estimate:
     """Eq. (2) of paper 000, with the standard errors of its unbiased dispersion matrix.
 
     Each respondent contributes a column of A = (Pᵀ)⁻¹; the variance of a share is that of these
-    contributions: (Σ_v A[u, v]²·λ_v − π_u²)/(n − 1).
+    contributions: (Σ_v A[u, v]²·λ_v − π_u²)/(n − 1). Where the estimate is no distribution, the
+    nearest one takes its place in this: else few or unanimous answers would seem to be certain.
     """
-    shares, n = reported_shares(counts)
+    shares, n = _checked(counts, randomization)
     estimate = randomization.solve(shares.copy())
-    second = randomization.solve_squared(shares)
-    variances = np.maximum(second - estimate**2, 0) / max(n - 1, 1)
-    return Estimate(estimate, np.sqrt(variances), n)
+    center = estimate
+    if estimate.min() < 0:
+        center = project_to_simplex(estimate)
+        shares = randomization.apply(center)
+    variances = randomization.solve_squared(shares) - center**2
+    return Estimate(estimate, np.sqrt(np.maximum(variances, 0) / max(n - 1, 1)), n)
 
 
 def dispersion(counts: npt.ArrayLike, randomization: Randomization) -> Array:
     """The whole covariance matrix of the unbiased estimate, for a small number of categories."""
-    shares, n = reported_shares(counts)
+    shares, n = _checked(counts, randomization)
     size = shares.size
+    if size * size > DENSE_LIMIT:
+        raise InputError(f"the covariances of {size:,} shares are too many; ask for fewer at once")
     units = np.eye(size).reshape(size, *shares.shape)
     columns = np.stack([randomization.solve(unit.copy()).ravel() for unit in units], axis=1)
     flat = shares.ravel()
@@ -101,8 +119,11 @@ def subset_share(
     counts: npt.ArrayLike, randomization: Randomization, subset: npt.ArrayLike
 ) -> tuple[float, float]:
     """The unbiased share of a set of categories (a table of 0 and 1), and its standard error."""
-    shares, n = reported_shares(counts)
-    weights = randomization.solve_transposed(np.asarray(subset, dtype=np.float64))
+    shares, n = _checked(counts, randomization)
+    wanted = np.asarray(subset, dtype=np.float64)
+    if wanted.shape != shares.shape:
+        raise InputError(f"a set of shape {shares.shape} is needed, not {wanted.shape}")
+    weights = randomization.solve_transposed(wanted)
     mean = float((weights * shares).sum())
     variance = float((weights**2 * shares).sum()) - mean**2
     return mean, float(np.sqrt(max(variance, 0) / max(n - 1, 1)))
@@ -115,7 +136,7 @@ def clip_and_rescale(estimate: Array) -> Array:
     """Negative shares become 0, the rest is rescaled (000 §6.4, as printed)."""
     clipped = np.maximum(estimate, 0)
     total = clipped.sum()
-    if total <= 0:
+    if not total > 0:
         raise InputError("no share is positive: there is nothing to rescale")
     return np.asarray(clipped / total)
 
@@ -125,6 +146,8 @@ def project_to_simplex(estimate: Array) -> Array:
 
     It is (estimate − t) where that is positive, 0 elsewhere; t is found from the sorted shares.
     """
+    if estimate.size == 0 or not np.isfinite(estimate).all():
+        raise InputError("an estimate holds a NaN or an infinite number, or nothing at all")
     flat = np.sort(estimate, axis=None)[::-1]
     excess = (np.cumsum(flat) - 1) / np.arange(1, flat.size + 1)
     last = np.nonzero(flat > excess)[0][-1]
@@ -145,7 +168,7 @@ def maximum_likelihood(
     direction and length of a longer one, which is taken only if the likelihood does not suffer.
     Converged means that a plain step moves no share by more than ``tolerance``.
     """
-    shares, _ = reported_shares(counts)
+    shares, _ = _checked(counts, randomization)
     current = np.full(shares.shape, 1 / shares.size) if start is None else _interior(start)
 
     def step(distribution: Array) -> Array:

@@ -20,6 +20,7 @@ from mpc_rr.estimation.matrix import (
     Uniform,
 )
 
+HOPELESS = 1e14
 BLOCK = 64
 """Trailing attributes are taken together up to this many combinations: one product instead of
 several passes over a large table with short rows."""
@@ -34,6 +35,7 @@ class Kronecker:
         self.matrices = tuple(matrices)
         self.sizes = tuple(matrix.size for matrix in self.matrices)
         self.size = math.prod(self.sizes)
+        self.shape = self.sizes
 
     def __repr__(self) -> str:
         return f"Kronecker({', '.join(map(repr, self.matrices))})"
@@ -49,6 +51,11 @@ class Kronecker:
         floats): at most half as much memory again is needed.
         """
         self._check_shape(reported)
+        if self.condition > HOPELESS:
+            raise MatrixError(
+                f"so much randomization cannot be undone (condition number {self.condition:.2g}); "
+                "ask for fewer attributes at once, or randomize less"
+            )
         table = reported if overwrite else np.array(reported, dtype=np.float64, order="C")
         if not table.flags.c_contiguous or table.dtype != np.float64:
             raise MatrixError("only a contiguous array of 64-bit floats can be overwritten")
@@ -98,6 +105,8 @@ class Kronecker:
 
     def randomize(self, records: Codes, uniform: Uniform) -> Codes:
         """Randomized records: one row per party, one column per attribute."""
+        if records.ndim != 2 or records.shape[1] != len(self.matrices):
+            raise MatrixError(f"records must have {len(self.matrices)} columns")
         columns = [
             matrix.randomize(records[:, j], uniform) for j, matrix in enumerate(self.matrices)
         ]

@@ -19,6 +19,8 @@ from mpc_rr.estimation.matrix import Array, KeepOrUniform, check_share
 def keep_for_beta(size: int, beta: float) -> float:
     """The λ whose matrix has this share of the largest entropy (001, Definition 1)."""
     check_share("beta", beta)
+    if size < 2:
+        raise InputError("an attribute with one category has nothing to protect")
     if beta in (0.0, 1.0):
         return 1.0 - beta
     return float(brentq(lambda keep: KeepOrUniform(size, keep).beta - beta, 0.0, 1.0, xtol=1e-14))
@@ -36,12 +38,14 @@ def keeps_for_covariances(
 
     ``most`` is the largest λ allowed for each attribute (from `keep_for_beta` or
     `keep_for_epsilon`); ``kept[i, j]`` is the least share λᵢ·λⱼ of the covariance of i and j to be
-    kept. In logarithms these are linear conditions; the sum of log λ is made as small as they
-    allow. An attribute of which nothing is wished gets the largest λ allowed.
+    kept. In logarithms these are linear conditions; first the largest λ, then the product of all is
+    made as small as they allow. An attribute of which nothing is wished gets the largest λ allowed.
     """
     limits = [check_share("the largest lambda", value, positive=True) for value in most]
     rows, bounds = [], []
     for (i, j), share in kept.items():
+        if i == j or not (0 <= i < len(limits) and 0 <= j < len(limits)):
+            raise InputError(f"({i}, {j}) is not a pair of the {len(limits)} attributes")
         check_share(f"the kept covariance of attributes {i} and {j}", share, positive=True)
         if share > limits[i] * limits[j] * (1 + 1e-12):
             raise InputError(
@@ -52,12 +56,24 @@ def keeps_for_covariances(
         row[[i, j]] = -1
         rows.append(row)
         bounds.append(-math.log(share))
-    lowest = -30.0
+    lowest, count = -30.0, len(limits)
+    conditions = np.array(rows) if rows else np.zeros((0, count))
+    tops = [math.log(limit) for limit in limits]
+    # First the largest λ is made as small as it can be, so that nobody pays for the others ...
+    below = np.hstack([np.eye(count), -np.ones((count, 1))])[sorted({k for p in kept for k in p})]
+    largest = linprog(
+        [0.0] * count + [1.0],
+        A_ub=np.vstack([np.hstack([conditions, np.zeros((len(rows), 1))]), below]),
+        b_ub=np.concatenate([bounds, np.zeros(len(below))]),
+        bounds=[*((lowest, top) for top in tops), (lowest, 0.0)],
+    )
+    most_allowed = float(np.asarray(largest.x, dtype=np.float64)[-1]) + 1e-12
+    # ... then their product.
     solved = linprog(
-        np.ones(len(limits)),
-        A_ub=np.array(rows) if rows else None,
-        b_ub=np.array(bounds) if bounds else None,
-        bounds=[(lowest, math.log(limit)) for limit in limits],
+        np.ones(count),
+        A_ub=conditions,
+        b_ub=np.array(bounds),
+        bounds=[(lowest, min(top, max(most_allowed, lowest))) for top in tops],
     )
     touched = {index for pair in kept for index in pair}
     return [

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.special import xlogy
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 
+WITHIN_RANGE = 300.0
 CLASSES = 16
 """More classes fit better and cost more; from 16 to 32 hardly anything changes on Adult."""
 PRIOR = 3.0
@@ -91,12 +93,14 @@ def latent_classes(
     tolerance: float = 1e-6,
     most_iterations: int = 150,
     seed: int = 0,
+    prior: float = PRIOR,
 ) -> LatentClasses:
     """Fit the mixture to everybody's answers by expectation maximization.
 
     It starts near independence, from a fixed ``seed``: the same answers give the same fit.
-    Converged means that an iteration raises the mean log-likelihood by less than ``tolerance``;
-    stopping early is no harm here, it keeps the fit from following the noise.
+    Converged means that an iteration raises the mean log-likelihood (with that of the invented
+    respondents, see `PRIOR`) by less than ``tolerance``; stopping early is no harm here, it keeps
+    the fit from following the noise.
     """
     if classes < 1:
         raise InputError(f"at least one class is needed, not {classes}")
@@ -107,13 +111,15 @@ def latent_classes(
     shares = np.full(classes, 1 / classes)
     margins = _margins(answers, sizes)
     profiles = [_around(margin, classes, rng) for margin in margins]
-    prior = [PRIOR * margin for margin in margins]
-    before, gain, iterations = -math.inf, math.inf, 0
+    pseudo = [prior * margin for margin in margins]
+    before, gain, iterations, likelihood = -math.inf, math.inf, 0, -math.inf
     while iterations < most_iterations and gain >= tolerance:
-        shares, profiles, likelihood = _iterate(groups, shares, profiles, respondents, prior)
-        gain, before = likelihood - before, likelihood
+        penalty = sum(float(xlogy(p, f).sum()) for p, f in zip(pseudo, profiles, strict=True))
+        shares, profiles, likelihood = _iterate(groups, shares, profiles, respondents, pseudo)
+        objective = likelihood + penalty / respondents
+        gain, before = objective - before, objective
         iterations += 1
-    return LatentClasses(shares, tuple(profiles), iterations, gain < tolerance, before)
+    return LatentClasses(shares, tuple(profiles), iterations, gain < tolerance, likelihood)
 
 
 def _margins(answers: Sequence[Answers], sizes: Sequence[int]) -> list[Array]:
@@ -124,12 +130,13 @@ def _margins(answers: Sequence[Answers], sizes: Sequence[int]) -> list[Array]:
         size = math.prod(sizes[a] for a in group.view)
         odds = chosen * math.exp(min(group.epsilon, 500.0))
         hit = odds / (odds + size - chosen)
-        miss = (hit * (chosen - 1) + (1 - hit) * chosen) / (size - 1)
+        miss = (hit * (chosen - 1) + (1 - hit) * chosen) / max(size - 1, 1)
         for place, attribute in enumerate(group.view):
             counts = np.bincount(group.reported[:, :, place].ravel(), minlength=sizes[attribute])
             sums[attribute] += (hit - miss) * (counts - n * miss * size / sizes[attribute])
             weights[attribute] += n * (hit - miss) ** 2
-    return [project_to_simplex(s / weight) for s, weight in zip(sums, weights, strict=True)]
+    found = zip(sums, weights, strict=True)
+    return [project_to_simplex(s / weight if weight > 1e-9 else s) for s, weight in found]
 
 
 def _around(margin: Array, classes: int, rng: np.random.Generator) -> Array:
@@ -196,10 +203,14 @@ def _iterate(
     held = [group.held(profiles) for group in groups]
     totals = [1 + found.sum(axis=1) for found in held]
     weight = np.broadcast_to(shares, (respondents, len(shares))).copy()
+    likelihood, grown = 0.0, 0.0
     for group, total in zip(groups, totals, strict=True):
         weight[group.who] *= (total / (1 + group.boost))[group.which]
-    sums = weight.sum(axis=1, keepdims=True)
-    weight /= sums
+        grown += math.log1p(group.boost)
+        if grown > WITHIN_RANGE:  # before the smallest weights vanish
+            likelihood += _normalize(weight)
+            grown = 0.0
+    likelihood += _normalize(weight)
     size_of_class = weight.sum(axis=0)
     informed = [np.zeros_like(profile) for profile in profiles]
     for group, found, total in zip(groups, held, totals, strict=True):
@@ -212,4 +223,11 @@ def _iterate(
         rest = np.maximum(size_of_class - told.sum(axis=1), 1e-300)[:, np.newaxis]
         counts = told + rest * profile + pseudo
         updated.append(counts / counts.sum(axis=1, keepdims=True))
-    return size_of_class / respondents, updated, float(np.log(sums).mean())
+    return size_of_class / respondents, updated, likelihood
+
+
+def _normalize(weight: Array) -> float:
+    """Make each row sum to 1, in place; returns the mean logarithm of what they summed to."""
+    sums = weight.sum(axis=1, keepdims=True)
+    weight /= sums
+    return float(np.log(sums).mean())

@@ -82,7 +82,12 @@ class RRMatrix(ABC):
     @property
     def beta(self) -> float:
         """Entropy rate as a share of the largest possible one (001, Definition 1)."""
-        return self.entropy_rate / math.log2(self.size)
+        return self.entropy_rate / math.log2(self.size) if self.size > 1 else 0.0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tables it works on."""
+        return (self.size,)
 
     def _check_dense(self) -> None:
         if self.size * self.size > DENSE_LIMIT:
@@ -101,6 +106,16 @@ def check_share(name: str, value: float, *, positive: bool = False) -> float:
     return float(value)
 
 
+def check_codes(values: npt.ArrayLike, size: int) -> Codes:
+    """Category numbers as 64-bit integers, all of them below ``size``; `MatrixError` otherwise."""
+    codes = np.asarray(values)
+    if not np.issubdtype(codes.dtype, np.integer):
+        raise MatrixError("values must be category numbers (integers); encode them first")
+    if codes.size and not (codes.min() >= 0 and codes.max() < size):
+        raise MatrixError(f"a value is outside the {size} categories, 0 to {size - 1}")
+    return codes.astype(np.int64, copy=False)
+
+
 class KeepOrUniform(RRMatrix):
     """Keep the true value with probability ``keep``, else report a uniform one.
 
@@ -114,6 +129,7 @@ class KeepOrUniform(RRMatrix):
             raise MatrixError(f"a value needs at least one category, not {size}")
         self.size = size
         self.keep = check_share("the probability to keep the true value", keep)
+        self._epsilon: float | None = None
 
     @classmethod
     def from_epsilon(cls, size: int, epsilon: float) -> "KeepOrUniform":
@@ -121,7 +137,9 @@ class KeepOrUniform(RRMatrix):
         if not epsilon >= 0:
             raise MatrixError(f"epsilon must not be negative, not {epsilon}")
         keep = -math.expm1(-epsilon) / (1 + (size - 1) * math.exp(-epsilon))
-        return cls(size, keep)
+        matrix = cls(size, keep)
+        matrix._epsilon = epsilon if size > 1 else 0.0  # 1 − keep alone would lose its digits
+        return matrix
 
     def __repr__(self) -> str:
         return f"KeepOrUniform(size={self.size}, keep={self.keep:.4g})"
@@ -163,6 +181,7 @@ class KeepOrUniform(RRMatrix):
 
     def randomize(self, values: Codes, uniform: Uniform) -> Codes:
         """One uniform number decides both whether the value is kept and what replaces it."""
+        values = check_codes(values, self.size)
         flat = values.reshape(-1)
         reported = np.empty_like(flat)
         for start in range(0, len(flat), CHUNK):  # a piece at a time stays in the cache
@@ -188,6 +207,8 @@ class KeepOrUniform(RRMatrix):
     @property
     def epsilon(self) -> float:
         """ln(1 + keep·r/(1 − keep))."""
+        if self._epsilon is not None:
+            return self._epsilon
         if self.size == 1:
             return 0.0
         return math.inf if self.keep >= 1 else math.log1p(self.keep * self.size / (1 - self.keep))
@@ -220,7 +241,7 @@ class Dense(RRMatrix):
         if not np.isfinite(matrix).all() or (matrix < 0).any():
             raise MatrixError("a randomization matrix holds probabilities: none may be negative")
         sums = matrix.sum(axis=1)
-        if not np.allclose(sums, 1, atol=1e-9):
+        if not np.allclose(sums, 1, rtol=0, atol=1e-9):
             row = int(np.argmax(abs(sums - 1)))
             raise MatrixError(f"row {row} of the randomization matrix sums to {sums[row]:.6g}")
         self._matrix = matrix / sums[:, np.newaxis]
@@ -270,6 +291,7 @@ class Dense(RRMatrix):
 
     def randomize(self, values: Codes, uniform: Uniform) -> Codes:
         """Inverse transform on the rows' cumulative probabilities."""
+        values = check_codes(values, self.size)
         cumulative = np.cumsum(self._matrix, axis=1)
         cumulative[:, -1] = 1.0
         drawn = uniform(values.shape)
@@ -409,6 +431,7 @@ class DistanceWeighted(RRMatrix):
         attributes are drawn one after the other in proportion to how many records each choice
         leaves, which makes every record at that distance equally likely.
         """
+        values = check_codes(values, self.size)
         flat = values.reshape(-1)
         records = np.stack(np.unravel_index(flat, self.sizes), axis=1)
         m = len(self.sizes)

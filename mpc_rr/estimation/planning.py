@@ -1,7 +1,9 @@
 """Which design for which budget: errors predicted before any data is collected.
 
 The prediction is the expected L1 error of the unbiased tables of all pairs of attributes, averaged
-over the pairs: Σ over cells of √(2/π)·standard error. It depends on the data only through the true
+over the pairs: Σ over cells of √(2/π)·standard error. It is what randomizing adds: the error
+against the true tables of the respondents, not against those of a population they are a sample of.
+It depends on the data only through the true
 shares; without data, `guessed_shares` are taken, skewed as answers usually are. Designs that
 assume independence between clusters (000) are predicted with what they *can* estimate without bias:
 the pair's table by Kronecker inversion.
@@ -18,7 +20,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.lambdas import keep_for_beta
-from mpc_rr.estimation.matrix import Array, KeepOrUniform, check_share
+from mpc_rr.estimation.matrix import Array, KeepOrUniform, MatrixError, check_share
 from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
 
 Shares = Mapping[tuple[int, int], Array]
@@ -59,7 +61,7 @@ def design_pair_error(design: Design, pair: tuple[int, int], n: int, shares: Sha
             [KeepOrUniform(size, keep) for size, (_, keep) in zip(truth.shape, keeps, strict=True)]
         )
     second = randomization.solve_squared(randomization.apply(truth))
-    variances = np.maximum(second - truth**2, 0) / n
+    variances = np.maximum(second - truth, 0) / n  # without truth·(1 − truth), the sampling error
     return float(np.sqrt(2 / math.pi) * np.sqrt(variances).sum())
 
 
@@ -97,14 +99,21 @@ def plan(
     if clusters is not None:
         designs["clusters"] = (rr_clusters(sizes, clusters, spent), "each cluster as one value")
     plans = [
-        Plan(name, what, epsilon, _mean([design_pair_error(d, p, n, known) for p in pairs]))
-        for name, (d, what) in designs.items()
+        Plan(name, what, epsilon, _design_error(d, n, known)) for name, (d, what) in designs.items()
     ]
     views = best_views(sizes, epsilon)
     errors = [view_pair_error(sizes, views, epsilon, p, n, known) for p in pairs]
     together = f"one of {len(views)} groups of {len(views[0])} attributes each"
     plans.append(Plan("views", together, epsilon, _mean(errors)))
     return sorted(plans, key=lambda p: p.error)
+
+
+def _design_error(design: Design, n: int, shares: Shares) -> float:
+    """The mean error over the pairs; infinite if the design leaves nothing to estimate from."""
+    try:
+        return _mean([design_pair_error(design, pair, n, shares) for pair in shares])
+    except MatrixError:
+        return math.inf
 
 
 def chosen_keep(keep: float | None, epsilon: float | None, sizes: Sequence[int]) -> float:
@@ -154,7 +163,7 @@ def budget_for_error(sizes: Sequence[int], n: int, error: float) -> Plan:
     best = plan(sizes, n, high)[0]
     if best.error > error:
         raise InputError(
-            f"even without privacy, {n:,} respondents give an error of {best.error:.3g}; "
+            f"an error of {error:.3g} needs a budget beyond ε = {high:g}, which protects nobody; "
             "ask more people or fewer questions"
         )
     while high - low > 0.005:

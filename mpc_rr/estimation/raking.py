@@ -16,8 +16,9 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array, Codes
 
 PLAIN_SWEEPS = 30
-NEWTON_CELLS = 3000
+NEWTON_CELLS = 600
 """Up to so many margin values together, slow convergence is helped by Newton's method."""
+NEWTON_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,18 @@ class Adjustment:
     """By how much a margin is missed at most, in probability."""
     unreachable: float
     """Probability that the wished margins give to values no record has: it cannot be placed."""
+
+    @property
+    def trouble(self) -> str | None:
+        """In words, what was wished and the adjusted records do not give; None if they do."""
+        if not self.converged:
+            return (
+                f"the wished margins are missed by up to {self.worst_margin:.2g}: they contradict "
+                "each other or the records; no weights give them all"
+            )
+        if self.unreachable > 0:
+            return f"no record has the values that {self.unreachable:.2%} of a margin lies on"
+        return None
 
     def table(self, attributes: Sequence[int], sizes: Sequence[int]) -> Array:
         """The adjusted joint distribution of some attributes."""
@@ -73,9 +86,10 @@ def adjust(
 
     A margin is a group of attributes (one, or a whole cluster) and its wished distribution. Values
     that no record has cannot be given any weight: their probability is reported as unreachable and
-    spread over the others. Margins that contradict each other never converge; that is reported.
+    spread over the others. Margins that contradict each other never converge; `Adjustment.trouble`
+    says so, and the weights come as near as was found.
     """
-    different, start = distinct_records(records, sizes)
+    different, start = distinct_records(_checked_records(records, sizes), sizes)
     groups, wished, unreachable = [], [], 0.0
     for attributes, distribution in margins:
         target = _checked_margin(attributes, distribution, sizes)
@@ -93,7 +107,22 @@ def adjust(
         groups.append(cell)
         wished.append(np.where(possible, target, 0) / (1 - missing))
     weights, iterations, worst = _rake(start, groups, wished, tolerance, most_iterations)
+    total = weights.sum()
+    if not total > 0:
+        raise InputError(
+            "the wished margins contradict each other: no record fits all of them, and every "
+            "weight became zero"
+        )
+    weights = weights / total
     return Adjustment(different, weights, iterations, worst <= tolerance, worst, unreachable)
+
+
+def _checked_records(records: Codes, sizes: Sequence[int]) -> Codes:
+    if records.ndim != 2 or records.shape[1] != len(sizes):
+        raise InputError(f"records must have {len(sizes)} columns, one for each attribute")
+    if len(records) and ((records < 0) | (records >= np.asarray(sizes))).any():
+        raise InputError("a record has a value outside the categories of its attribute")
+    return records
 
 
 def _checked_margin(
@@ -153,13 +182,11 @@ def _newton(
     shape = (len(weights), int(offsets[-1]))
     membership = csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
     target = np.concatenate(wished)
-    worst = np.inf
-    while iteration < most_iterations:
-        gradient = membership.T @ weights - target
-        worst = float(abs(gradient).max())
-        if worst <= tolerance:
-            break
+    worst = float(abs(membership.T @ weights - target).max())
+    last = min(most_iterations, iteration + NEWTON_STEPS)
+    while iteration < last and worst > tolerance:
         iteration += 1
+        gradient = membership.T @ weights - target
         weighted = csr_array(membership * weights[:, np.newaxis])
         hessian = csr_array(membership.T @ weighted).toarray()
         hessian[np.diag_indices_from(hessian)] += 1e-14
@@ -167,7 +194,10 @@ def _newton(
         shorter = _descent(weights, membership @ direction, float(target @ direction))
         if shorter is None:
             break
-        weights = shorter
+        missed = float(abs(membership.T @ shorter - target).max())
+        if missed >= worst:  # no solution is near: keep what is best
+            break
+        weights, worst = shorter, missed
     return weights, iteration, worst
 
 

@@ -77,10 +77,12 @@ def best_pair_tables(fitted: Fitted, *, classes: int = CLASSES) -> dict[tuple[in
 
 def likely_pair(fitted: Fitted, first: int, second: int, *, tolerance: float = 1e-7) -> Array:
     """A pair's table by maximum likelihood, from the reports of the two attributes."""
-    randomization = fitted.randomization((first, second))
-    counts = fitted.counts((first, second)).reshape(randomization.sizes)
+    low, high = sorted((first, second))
+    randomization = fitted.randomization((low, high))
+    counts = fitted.counts((low, high)).reshape(randomization.sizes)
     fit = maximum_likelihood(counts, randomization, tolerance=tolerance, most_iterations=2000)
-    return fit.shares.reshape(fitted.design.sizes[first], fitted.design.sizes[second])
+    table = fit.shares.reshape(fitted.design.sizes[low], fitted.design.sizes[high])
+    return table if first < second else table.T
 
 
 # ── Consistency ────────────────────────────────────────────────────────────────────────────────
@@ -98,8 +100,8 @@ def agree(
     """Make tables that share an attribute agree about its margin.
 
     The common margin is the average over the tables, weighted by ``precisions`` (for example the
-    number of respondents behind each); the difference is spread evenly over the cells, and the
-    table made a distribution again by raking to its new margins.
+    number of respondents behind each); each table is then raked to its new margins. (Only margins
+    of single attributes: larger tables may still differ about the pairs they share.)
     """
     weights = precisions or dict.fromkeys(tables, 1.0)
     common: dict[int, Array] = {}
@@ -158,6 +160,8 @@ def maximum_entropy(
     for _ in range(most_sweeps):
         worst = 0.0
         for attributes, target in tables.items():
+            if tuple(sorted(attributes)) != attributes:
+                raise InputError("the attributes of a table must be in rising order")
             others = tuple(k for k in range(len(sizes)) if k not in attributes)
             found = joint.sum(axis=others, keepdims=True)
             wished = target.reshape(found.shape)

@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,10 +27,13 @@ from mpc_rr.estimation.matrix import (
     KeepOrUniform,
     MatrixError,
     Uniform,
+    check_codes,
 )
 from mpc_rr.estimation.tables import agree, shrunk
 
 MOST_VIEWS = 2000
+MOST_COMBINATIONS = 100_000_000
+KEYS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class SubsetSelection:
     chosen: int
 
     @classmethod
+    @lru_cache(maxsize=4096)
     def best(cls, size: int, epsilon: float) -> "SubsetSelection":
         """With the number of chosen values that gives the smallest variance."""
         if size < 2 or not epsilon > 0:
@@ -67,12 +72,51 @@ class SubsetSelection:
         """n times the variance of the estimated share of a rare value."""
         return self.miss * (1 - self.miss) / (self.hit - self.miss) ** 2
 
+    def held_by_chance(self, group: float) -> float:
+        """How many of a group of so many values a report holds on average, truth elsewhere."""
+        return group * self.miss
+
+    def variance(self, share: Array, group: float) -> Array:
+        """Of one report's unbiased estimate of the share of a group of values: exact.
+
+        The report holds the true value or not; the other chosen ones are drawn without
+        replacement from the rest, so their number in the group is hypergeometric.
+        """
+        inside = self._moments(group - 1, own=1)
+        outside = self._moments(group, own=0)
+        mean = share * inside[0] + (1 - share) * outside[0]
+        square = share * inside[1] + (1 - share) * outside[1]
+        contrast = self.hit - self.miss
+        return np.asarray(np.maximum(square - mean**2, 0) / contrast**2)
+
+    def _moments(self, others: float, own: int) -> tuple[float, float]:
+        """Mean and mean square of how many values of a group a report holds.
+
+        ``others``: values of the group besides the true one; ``own``: whether that is in it.
+        """
+        mean = square = 0.0
+        for held, chance in ((1, self.hit), (0, 1 - self.hit)):
+            drawn, rest = self.chosen - held, self.size - 1
+            part = others / rest
+            expected = own * held + drawn * part
+            spread = drawn * part * (1 - part) * (rest - drawn) / max(rest - 1, 1)
+            mean += chance * expected
+            square += chance * (expected**2 + max(spread, 0.0))
+        return mean, square
+
     def randomize(self, values: Codes, uniform: Uniform) -> Codes:
         """For each value a row of ``chosen`` different values, in no telling order."""
-        n = len(values)
+        values = check_codes(values, self.size)
         if self.chosen == 1:
             matrix = KeepOrUniform.from_epsilon(self.size, self.epsilon)
             return matrix.randomize(values, uniform)[:, np.newaxis]
+        step = max(1, KEYS_AT_ONCE // self.size)
+        pieces = [values[start : start + step] for start in range(0, len(values), step)]
+        drawn = [self._draw_sets(piece, uniform) for piece in pieces]
+        return np.concatenate(drawn) if drawn else np.zeros((0, self.chosen), dtype=np.int64)
+
+    def _draw_sets(self, values: Codes, uniform: Uniform) -> Codes:
+        n = len(values)
         holds_truth = uniform((n,)) < self.hit
         keys = uniform((n, self.size))
         # The true value comes first or last in the random order, as drawn; the rest is shuffled.
@@ -89,16 +133,11 @@ class SubsetSelection:
         if n == 0:
             raise InputError("nobody reported this view; there is nothing to estimate from")
         cells = self.size if cells is None else cells
-        seen, times = reports.ravel(), np.ones(reports.size)
-        if self.chosen > 1:
-            keys = np.repeat(np.arange(n), self.chosen) * cells + seen
-            keys, times = np.unique(keys, return_counts=True)
-            seen = keys % cells
-        mean = np.bincount(seen, weights=times, minlength=cells) / n
-        square = np.bincount(seen, weights=times**2, minlength=cells) / n
-        contrast = self.hit - self.miss
-        errors = np.sqrt(np.maximum(square - mean**2, 0) / max(n - 1, 1)) / contrast
-        return Estimate((mean - self.size / cells * self.miss) / contrast, errors, n)
+        group = self.size / cells
+        seen = np.bincount(reports.ravel(), minlength=cells) / n
+        shares = (seen - self.held_by_chance(group)) / (self.hit - self.miss)
+        variances = self.variance(np.clip(shares, 0, 1), group)
+        return Estimate(shares, np.sqrt(variances / n), n)
 
 
 def all_views(attributes: int, together: int) -> list[tuple[int, ...]]:
@@ -111,17 +150,20 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
 
     Larger views let every respondent serve more pairs, at the price of a more random answer.
     """
+    if len(sizes) < 2:
+        raise InputError("views need at least two attributes")
     shares = guessed_shares(sizes)
+    largest = sorted(sizes, reverse=True)
     candidates = [
         all_views(len(sizes), together)
         for together in range(2, len(sizes) + 1)
-        if math.comb(len(sizes), together) <= MOST_VIEWS
+        if together == 2
+        or (
+            math.comb(len(sizes), together) <= MOST_VIEWS
+            and math.prod(largest[:together]) <= MOST_COMBINATIONS
+        )
     ]
-
-    def error(views: list[tuple[int, ...]]) -> float:
-        return sum(view_pair_error(sizes, views, epsilon, pair, 1, shares) for pair in shares)
-
-    return min(candidates, key=error)
+    return min(candidates, key=lambda views: sum(_pair_errors(sizes, views, epsilon, 1, shares)))
 
 
 def guessed_shares(sizes: Sequence[int]) -> dict[tuple[int, int], Array]:
@@ -144,22 +186,44 @@ def view_pair_error(
 ) -> float:
     """The expected L1 error of one pair's unbiased table, pooled over the views that hold it.
 
-    ``shares`` are the true (or guessed) tables. Infinite if no view holds the pair.
+    ``shares`` are the true (or guessed) tables of the respondents; the error is what randomizing
+    adds to it. Infinite if no view holds the pair.
     """
-    truth = shares[pair]
-    precision = np.zeros(truth.shape)
+    return _pair_errors(sizes, views, epsilon, n, {pair: shares[pair]})[0]
+
+
+def _pair_errors(
+    sizes: Sequence[int],
+    views: Sequence[tuple[int, ...]],
+    epsilon: float,
+    n: int,
+    shares: Mapping[tuple[int, int], Array],
+) -> list[float]:
+    """`view_pair_error` of several pairs."""
+    weights = dict.fromkeys(shares, 0.0)
+    variances = {pair: np.zeros(table.shape) for pair, table in shares.items()}
     for view in views:
-        if set(pair) <= set(view):
-            mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
-            held = truth * (mechanism.hit - mechanism.miss)
-            held += mechanism.size / truth.size * mechanism.miss
-            # Chosen values fall into a cell nearly independently when few are chosen of many.
-            per_person = held * (1 - np.minimum(held, 1) / mechanism.chosen)
-            variance = per_person / (mechanism.hit - mechanism.miss) ** 2 / (n / len(views))
-            precision += 1 / np.maximum(variance, 1e-300)
-    if not precision.all():
-        return math.inf
-    return float(np.sqrt(2 / math.pi) * np.sqrt(1 / precision).sum())
+        mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
+        for pair in itertools.combinations(view, 2):
+            if pair in shares:
+                group = mechanism.size / shares[pair].size
+                weight = _weight(mechanism, group)
+                weights[pair] += weight
+                variances[pair] += weight**2 * mechanism.variance(shares[pair], group)
+    errors = []
+    for pair, table in shares.items():
+        if weights[pair] == 0:
+            errors.append(math.inf)
+            continue
+        variance = variances[pair] / weights[pair] ** 2 * len(views) - table * (1 - table)
+        error = np.sqrt(np.maximum(variance, 0) / n).sum()
+        errors.append(float(np.sqrt(2 / math.pi) * error))
+    return errors
+
+
+def _weight(mechanism: SubsetSelection, group: float) -> float:
+    """How much one report tells about the share of a group: fixed by the design, not the data."""
+    return 1 / float(mechanism.variance(np.array(min(group / mechanism.size, 0.5)), group))
 
 
 @dataclass(frozen=True)
@@ -179,6 +243,10 @@ class ViewDesign:
         self.sizes, self.views, self.epsilon = tuple(sizes), list(views), epsilon
         if not self.views or any(tuple(sorted(set(v))) != tuple(v) for v in self.views):
             raise InputError("views are groups of different attributes, in rising order")
+        if len(set(self.views)) != len(self.views):
+            raise InputError("a view is given twice")
+        if any(not 0 <= a < len(self.sizes) for view in self.views for a in view):
+            raise InputError(f"a view names an attribute that is not among the {len(self.sizes)}")
         self.mechanisms = {
             view: SubsetSelection.best(math.prod(self.sizes[a] for a in view), epsilon)
             for view in self.views
@@ -199,22 +267,27 @@ class ViewDesign:
     def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:
         """The unbiased table of some attributes, pooled over all views that hold them.
 
-        Each view is weighted by its precision for this table.
+        Each view is weighted by what its reports tell about this table, by design.
         """
-        found, shape = [], tuple(self.sizes[a] for a in attributes)
+        found, used, shape = [], [], tuple(self.sizes[a] for a in attributes)
         for view in self.views:
             if set(attributes) <= set(view) and len(reports.reports[view]):
+                mechanism = self.mechanisms[view]
                 cells = self.cells(view, attributes, reports.reports[view])
-                found.append(self.mechanisms[view].estimate(cells, math.prod(shape)))
+                estimate = mechanism.estimate(cells, math.prod(shape))
+                found.append((_weight(mechanism, mechanism.size / math.prod(shape)), estimate))
+                used.append(mechanism)
         if not found:
             raise InputError(f"no reported view holds the attributes {attributes} together")
-        weights = np.array([1 / max(float((e.standard_errors**2).mean()), 1e-300) for e in found])
+        weights = np.array([weight * e.n for weight, e in found])
         weights /= weights.sum()
-        shares = np.tensordot(weights, np.stack([e.shares for e in found]), axes=1)
-        variances = np.tensordot(
-            weights**2, np.stack([e.standard_errors**2 for e in found]), axes=1
+        shares = np.tensordot(weights, np.stack([e.shares for _, e in found]), axes=1)
+        feasible = np.clip(shares, 0, 1)
+        variances = sum(
+            w**2 * mechanism.variance(feasible, mechanism.size / math.prod(shape)) / e.n
+            for w, mechanism, (_, e) in zip(weights, used, found, strict=True)
         )
-        n = sum(e.n for e in found)
+        n = sum(e.n for _, e in found)
         return Estimate(shares.reshape(shape), np.sqrt(variances).reshape(shape), n)
 
     def _codes(self, view: tuple[int, ...], attribute: int, reports: Codes) -> Codes:
@@ -251,10 +324,13 @@ class ViewDesign:
         model = latent_classes(answers, self.sizes, len(reports.drawn), classes=classes)
         tables: dict[tuple[int, ...], Array] = {}
         precisions: dict[tuple[int, ...], float] = {}
+        answered = [view for view in self.views if len(reports.reports[view])]
         for pair in itertools.combinations(range(len(self.sizes)), 2):
-            estimate = self.estimate(reports, pair)
-            tables[pair] = shrunk(estimate, model.table(pair))
-            precisions[pair] = 1 / max(float((estimate.standard_errors**2).sum()), 1e-300)
+            tables[pair], precisions[pair] = model.table(pair), 1e-9
+            if any(set(pair) <= set(view) for view in answered):
+                estimate = self.estimate(reports, pair)
+                tables[pair] = shrunk(estimate, tables[pair])
+                precisions[pair] = 1 / float((estimate.standard_errors**2).sum())
         return agree(tables, precisions)
 
 
@@ -279,22 +355,26 @@ class FittedViews:
         Each view that holds the attributes tells it by how many of its reported combinations are
         in the set; the views are weighted by their precision.
         """
-        shares, variances = [], []
         cells = np.asarray(subset, dtype=np.float64)
+        total = weighted = variance = 0.0
+        parts = []
         for view in self.design.views:
             reported = self.reports.reports[view]
-            if set(attributes) <= set(view) and len(reported) > 1:
+            if set(attributes) <= set(view) and len(reported):
                 mechanism = self.design.mechanisms[view]
+                group = float(cells.sum()) * mechanism.size / cells.size
                 held = cells.ravel()[self.design.cells(view, tuple(attributes), reported)]
-                seen = held.sum(axis=1)
-                by_chance = mechanism.miss * cells.sum() * mechanism.size / cells.size
-                contrast = mechanism.hit - mechanism.miss
-                shares.append((float(seen.mean()) - by_chance) / contrast)
-                variances.append(max(float(seen.var()), 1e-12) / contrast**2 / (len(seen) - 1))
-        if not shares:
+                seen = float(held.sum(axis=1).mean()) - mechanism.held_by_chance(group)
+                weight = len(reported) * _weight(mechanism, mechanism.size / cells.size)
+                total += weight
+                weighted += weight * seen / (mechanism.hit - mechanism.miss)
+                parts.append((weight, len(reported), mechanism, group))
+        if not parts:
             raise InputError(
                 "no view that was answered holds these attributes together; ask for fewer at once"
             )
-        weights = 1 / np.array(variances)
-        weights /= weights.sum()
-        return float(weights @ shares), float(np.sqrt(weights**2 @ variances))
+        share = weighted / total
+        feasible = np.array(min(max(share, 0.0), 1.0))
+        for weight, n, mechanism, group in parts:
+            variance += (weight / total) ** 2 * float(mechanism.variance(feasible, group)) / n
+        return share, math.sqrt(variance)

@@ -41,6 +41,10 @@ class Release:
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
             raise InputError(f"a release costs a non-negative epsilon, not {self.epsilon}")
+        if self.claimed is not None and not self.claimed >= 0:
+            raise InputError(f"a claimed epsilon must not be negative, not {self.claimed}")
+        if self.crowd is not None and self.crowd < 2:
+            raise InputError(f"a crowd has at least two parties, not {self.crowd}")
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,10 @@ class Ledger:
     budget: float = math.inf
     releases: list[Release] = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        if not self.budget >= 0:
+            raise InputError(f"a budget must not be negative, not {self.budget}")
+
     @property
     def spent(self) -> float:
         """The local ε of everything so far."""
@@ -68,7 +76,7 @@ class Ledger:
     def check(self, *planned: Release) -> None:
         """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
         total = self.spent + math.fsum(release.epsilon for release in planned)
-        if total > self.budget * (1 + 1e-12):
+        if total > self.budget * (1 + 1e-9):
             cost = math.fsum(release.epsilon for release in planned)
             if math.isinf(cost):
                 raise OverdrawnError(

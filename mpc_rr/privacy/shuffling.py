@@ -11,11 +11,13 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc, gammaln
+from scipy.special import bdtr, bdtrc, betainc, gammaln
 
 from mpc_rr.errors import InputError
 
 Array = npt.NDArray[np.float64]
+LARGEST = 600.0
+"""Beyond this nobody is ever a clone, and e^ε is out of range."""
 
 
 def _check(epsilon: float, n: int, delta: float) -> None:
@@ -38,11 +40,14 @@ def closed_form(epsilon: float, n: int, delta: float) -> float:
 
 
 def numerical(epsilon: float, n: int, delta: float) -> float:
-    """The smallest ε that the clones' argument gives for this δ, by bisection."""
-    _check(epsilon, n, delta)
-    if math.isinf(epsilon) or delta_of(epsilon, n, epsilon) > delta:
-        return epsilon
-    low, high = 0.0, epsilon
+    """The smallest ε that the clones' argument gives for this δ, by bisection.
+
+    Never more than the closed form.
+    """
+    known = closed_form(epsilon, n, delta)
+    if epsilon > LARGEST or delta_of(epsilon, n, known) > delta:
+        return known
+    low, high = 0.0, known
     while high - low > 1e-6 * max(high, 1e-6):
         middle = (low + high) / 2
         if delta_of(epsilon, n, middle) > delta:
@@ -71,7 +76,8 @@ def delta_of(local: float, n: int, central: float) -> float:
     else:
         log_weight = np.where(clones == n - 1, 0.0, -np.inf)
     weight = np.exp(log_weight)
-    outside = max(0.0, 1.0 - float(weight.sum()))
+    outside = float(bdtr(low - 1, n - 1, clone)) if low > 0 else 0.0
+    outside += float(bdtrc(high, n - 1, clone)) if high < n - 1 else 0.0
     truthful = 1 / (1 + math.exp(-local))
     tilt = 2 * truthful - 1
     if tilt <= 0:

@@ -1,7 +1,7 @@
 """Tables and figures of the papers, computed anew: ours beside the printed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -71,5 +71,11 @@ def reproduce(
         )
     if runs is not None and runs < 1:
         raise InputError(f"the number of runs must be positive, not {runs}")
+    if seed < 0:
+        raise InputError(f"a seed must not be negative, not {seed}")
     records = read_adult(data, found.attributes)
-    return found.compute(records, found.runs if runs is None else runs, seed, progress)
+    repeats = found.runs if runs is None else runs
+    result = found.compute(records, repeats, seed, progress)
+    few = "" if repeats >= found.runs else f"; {found.runs:,} are needed to trust the verdicts"
+    remark = f"{repeats:,} run{'s' if repeats > 1 else ''}, seed {seed}{few}."
+    return replace(result, remarks=(*result.remarks, remark))

@@ -7,6 +7,7 @@ ships no copy.
 
 import csv
 import hashlib
+import http.client
 import io
 import os
 import tempfile
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc_rr.data import read_columns
-from mpc_rr.errors import DataError
+from mpc_rr.errors import DataError, one_line
 from mpc_rr.estimation.matrix import Codes
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data"
@@ -95,8 +96,9 @@ def _fetch(url: str, progress: Callable[[int, int], None], size: int) -> bytes:
             while len(received) <= size and (piece := answer.read(65_536)):
                 received += piece
                 progress(len(received), size)
-    except (urllib.error.URLError, OSError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
+    except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
+        known = getattr(error, "reason", None) or getattr(error, "strerror", None)
+        reason = one_line(str(known or error)) or type(error).__name__
         raise DataError(
             f"cannot download {url}: {reason}; get the file elsewhere and give it with --data"
         ) from None

@@ -34,7 +34,7 @@ def table1() -> Reproduction:
         ("what", "printed %", "ours %"),
         tuple(rows),
         Bars(
-            "randomization strength, % of the largest entropy",
+            "% of the largest entropy",
             [label for label, _, _ in rows],
             {"printed": [row[1] for row in rows], "ours": [row[2] for row in rows]},
         ),

@@ -39,7 +39,8 @@ def png(chart: Chart, title: str) -> bytes:
 def _draw_lines(axes: "list[Axes]", chart: Lines) -> None:
     for axis, (name, lines) in zip(axes, chart.panels.items(), strict=False):
         for label, points in lines.items():
-            x, y = zip(*points, strict=True)
+            x, y = (np.array(values) for values in zip(*points, strict=True))
+            y = np.where(np.isfinite(y), y, np.nan)
             axis.plot(x, y, marker="o", markersize=3, label=label)
         axis.set(title=name, xlabel=chart.x_label, ylabel=chart.y_label)
         axis.set_ylim(bottom=0)
@@ -52,9 +53,10 @@ def _draw_bars(axis: "Axes", chart: Bars) -> None:
     width = 0.8 / len(chart.series)
     places = np.arange(len(chart.groups))
     for number, (label, values) in enumerate(chart.series.items()):
-        axis.bar(places + number * width, values, width, label=label)
+        drawn = np.where(np.isfinite(values), values, 0)
+        axis.bar(places + number * width, drawn, width, label=label)
     axis.set_xticks(places + 0.4 - width / 2, chart.groups, rotation=75, fontsize="x-small")
-    axis.set_ylabel(chart.y_label)
+    axis.set_ylabel(chart.y_label, fontsize="small", wrap=True)
     axis.legend(fontsize="small")
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,10 +72,11 @@ class Reproduction:
         return text.getvalue()
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """For programs. JSON has no infinity: such an error is null."""
+        rows = [[None if value == math.inf else value for value in row] for row in self.rows]
         return {
             "title": self.title,
-            "rows": [dict(zip(self.columns, row, strict=True)) for row in self.rows],
+            "rows": [dict(zip(self.columns, row, strict=True)) for row in rows],
             "claims": [{"claim": claim.text, "holds": claim.holds} for claim in self.claims],
             "remarks": list(self.remarks),
         }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation import designs
 from mpc_rr.estimation.designs import (
     Design,
     Fitted,
@@ -12,7 +13,8 @@ from mpc_rr.estimation.designs import (
     rr_independent,
     rr_joint,
 )
-from mpc_rr.estimation.matrix import DistanceWeighted, MatrixError
+from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform, MatrixError
+from mpc_rr.estimation.tables import likely_pair
 
 SIZES = (2, 3, 2)
 
@@ -140,3 +142,44 @@ def test_part_of_a_distance_weighted_cluster_has_no_simple_matrix():
 def test_a_matrix_of_the_wrong_size_is_told():
     with pytest.raises(MatrixError, match="has 12 categories"):
         Design(SIZES, ((0,), (1, 2)), (DistanceWeighted(SIZES, 0.5),) * 2)
+
+
+def test_clusters_must_be_in_rising_order():
+    with pytest.raises(InputError, match="rising order"):
+        Design((2, 2), ((1, 0),), (KeepOrUniform(4, 0.9),))
+
+
+def test_a_pair_by_likelihood_does_not_depend_on_the_order_it_is_asked_in():
+    rng = np.random.default_rng(0)
+    dense = Dense(0.6 * np.eye(6) + 0.4 * rng.dirichlet(np.ones(6), 6))
+    design = Design((2, 3), ((0, 1),), (dense,))
+    records = np.stack([rng.integers(0, 2, 2000), rng.integers(0, 3, 2000)], axis=1)
+    fitted = Fitted(design, design.randomize(records, rng.random))
+    np.testing.assert_allclose(likely_pair(fitted, 1, 0), likely_pair(fitted, 0, 1).T)
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda f: f.counts((9,)), "no attribute number 9"),
+        (lambda f: f.cluster_joint((0, 1)), "not a cluster"),
+        (lambda f: f.small_table((0, 1)), "not all in one cluster"),
+        (lambda f: f.subset((0, 1), np.ones((3, 2))), r"shape \(2, 3\)"),
+        (lambda f: f.table((0,), "magic"), "no repair 'magic'"),
+        (lambda f: rr_clusters((2, 3), [(0,), (1,)], [1.0]), "as many ε"),
+    ],
+)
+def test_wrong_questions_are_told(call, says):
+    fitted = Fitted(rr_independent((2, 3), 0.5), np.zeros((5, 2), dtype=np.int8))
+    with pytest.raises(InputError, match=says):
+        call(fitted)
+
+
+def test_a_table_of_a_huge_cluster_comes_from_its_own_reports(monkeypatch):
+    rng = np.random.default_rng(1)
+    records = np.stack([rng.integers(0, size, 500) for size in (2, 3, 4)], axis=1)
+    design = rr_joint((2, 3, 4), 5.0)
+    fitted = Fitted(design, design.randomize(records, rng.random))
+    expected = fitted.small_table((2, 0))
+    monkeypatch.setattr(designs, "ENUMERABLE", 20)
+    np.testing.assert_allclose(fitted.table((2, 0)), expected)

@@ -174,3 +174,31 @@ def test_bad_input_is_told(call, says):
 
 def test_counts_are_shares_times_n():
     np.testing.assert_allclose(Estimate(TRUTH, TRUTH, 20).counts, [10, 6, 3, 1])
+
+
+@pytest.mark.parametrize("counts", [[1, 0, 0], [5, 0, 0]])
+def test_unanimous_answers_are_not_certain(counts):
+    estimate = unbiased(counts, KeepOrUniform(3, 0.5))
+    assert (estimate.standard_errors > 0.1).all()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: unbiased([10, 20, 30], KeepOrUniform(4, 0.5)),
+        lambda: unbiased([[1, 2, 3], [4, 5, 6]], KeepOrUniform(6, 0.5)),
+        lambda: maximum_likelihood([10, 20, 30], KeepOrUniform(4, 0.5)),
+        lambda: subset_share([1, 2, 3], KeepOrUniform(3, 0.5), [1]),
+        lambda: project_to_simplex(np.array([np.nan, 0.5])),
+        lambda: project_to_simplex(np.array([])),
+        lambda: clip_and_rescale(np.array([np.nan, 0.5])),
+    ],
+)
+def test_tables_that_do_not_fit_are_told(call):
+    with pytest.raises(InputError):
+        call()
+
+
+def test_covariances_of_too_many_shares_are_refused():
+    with pytest.raises(InputError, match="too many"):
+        dispersion(np.ones(200_000), KeepOrUniform(200_000, 0.5))

@@ -72,3 +72,13 @@ def test_masked_numbers_keep_their_mean_and_shrink(values, keep):
 def test_bad_input_is_told(call, says):
     with pytest.raises(InputError, match=says):
         call()
+
+
+def test_nobody_pays_for_the_others():
+    assert keeps_for_covariances([1.0, 1.0], {(0, 1): 0.25}) == pytest.approx([0.5, 0.5], abs=1e-6)
+
+
+@pytest.mark.parametrize("pair", [(0, 0), (0, 7), (-1, 0)])
+def test_a_pair_that_is_none_is_told(pair):
+    with pytest.raises(InputError, match="is not a pair"):
+        keeps_for_covariances([1.0, 1.0], {pair: 0.25})

@@ -66,12 +66,11 @@ def test_the_likelihood_is_that_of_the_definition_and_never_falls(seed):
     answers = design.answers(design.randomize(records, np.random.default_rng(seed).random))
     before = None
     for iterations in (1, 2, 5):
-        fit = latent_classes(answers, SIZES, 40, classes=3, most_iterations=iterations, tolerance=0)
+        options = {"classes": 3, "tolerance": -1, "prior": 0}
+        fit = latent_classes(answers, SIZES, 40, most_iterations=iterations, **options)
         # The likelihood told is that before the last step: compare with one step less.
         if iterations > 1:
-            earlier = latent_classes(
-                answers, SIZES, 40, classes=3, most_iterations=iterations - 1, tolerance=0
-            )
+            earlier = latent_classes(answers, SIZES, 40, most_iterations=iterations - 1, **options)
             by_hand = likelihood_by_enumeration(earlier, answers, 40)
             assert fit.log_likelihood == pytest.approx(by_hand, abs=1e-9)
         if before is not None:
@@ -170,3 +169,28 @@ def _nobody():
 
 def _model():
     return LatentClasses(np.ones(1), tuple(np.ones((1, s)) / s for s in SIZES), 0, True, 0.0)
+
+
+def test_many_attributes_do_not_underflow():
+    sizes = (10,) * 200
+    rng = np.random.default_rng(0)
+    records = rng.integers(0, 10, (30, 200))
+    design = rr_clusters(sizes, [(a,) for a in range(200)], [4.0] * 200)
+    fitted = Fitted(design, design.randomize(records, rng.random))
+    fit = latent_classes(fitted.answers(), sizes, 30, classes=3, most_iterations=5)
+    assert np.isfinite(fit.table((0, 1))).all()
+    assert np.isfinite(fit.log_likelihood)
+
+
+def test_a_hundred_respondents_do_not_make_the_classes_follow_the_noise():
+    """Independent answers of 60: without the invented respondents the tables are far off."""
+    errors = {0.0: 0.0, 3.0: 0.0}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        records = np.stack([rng.integers(0, 4, 60), rng.integers(0, 3, 60)], axis=1)
+        design = rr_independent((4, 3), 0.5)
+        fitted = Fitted(design, design.randomize(records, rng.random))
+        for prior in errors:
+            model = latent_classes(fitted.answers(), (4, 3), 60, prior=prior)
+            errors[prior] += abs(model.table((0, 1)) - np.full((4, 3), 1 / 12)).sum()
+    assert errors[3.0] < 0.8 * errors[0.0]

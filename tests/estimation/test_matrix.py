@@ -234,3 +234,37 @@ def test_randomized_counts_are_distributed_like_randomized_records():
     assert (abs(by_counts.mean(axis=0) - by_records.mean(axis=0)) < 5 * error).all()
     ratio = by_counts.var(axis=0) / by_records.var(axis=0)
     assert (abs(np.log(ratio)) < 5 * np.sqrt(4 / 4000)).all()
+
+
+@pytest.mark.parametrize("matrix", [KeepOrUniform(200, 0.5), DistanceWeighted((20, 10), 0.5)])
+def test_small_integers_do_not_overflow(matrix):
+    values = np.full(2000, 100, dtype=np.int8)
+    reported = matrix.randomize(values, np.random.default_rng(0).random)
+    assert reported.dtype == np.int64
+    assert reported.min() >= 0
+    assert reported.max() > 127
+
+
+@pytest.mark.parametrize(
+    "matrix", [KeepOrUniform(3, 0.5), Dense(np.eye(3)), DistanceWeighted((3,), 0.5)]
+)
+@pytest.mark.parametrize("values", [[7], [-1], [0.5]])
+def test_values_outside_the_domain_are_refused(matrix, values):
+    with pytest.raises(MatrixError):
+        matrix.randomize(np.array(values), np.random.default_rng(0).random)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 30.0, 37.0, 60.0])
+def test_the_wished_epsilon_is_kept_exactly(epsilon):
+    assert KeepOrUniform.from_epsilon(2, epsilon).epsilon == epsilon
+
+
+def test_a_row_that_does_not_sum_to_one_is_refused_at_the_sixth_digit():
+    with pytest.raises(MatrixError, match="sums to"):
+        Dense([[0.5, 0.500009], [0.5, 0.5]])
+
+
+def test_a_hopeless_product_is_refused():
+    design = Kronecker([KeepOrUniform(2, 1e-3)] * 5)
+    with pytest.raises(MatrixError, match="cannot be undone"):
+        design.solve(np.full((2,) * 5, 1 / 32))

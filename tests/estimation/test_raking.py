@@ -99,3 +99,34 @@ def test_bad_margins_are_told(margins, says):
 def test_no_records_are_told():
     with pytest.raises(InputError, match="no records"):
         adjust(np.empty((0, 2), dtype=int), HALVES, (2, 2))
+
+
+def test_margins_that_no_record_fits_are_told():
+    records = np.array([[0, 0], [1, 1]])
+    with pytest.raises(InputError, match="contradict each other"):
+        adjust(records, [((0,), [1, 0]), ((1,), [0, 1])], (2, 2))
+
+
+def test_contradictory_margins_leave_proper_weights_and_say_so():
+    records = np.array([[0, 0], [1, 1]])
+    found = adjust(records, [((0,), [0.9, 0.1]), ((1,), [0.2, 0.8])], (2, 2), most_iterations=200)
+    assert not found.converged
+    assert found.weights.sum() == pytest.approx(1)
+    assert (found.weights >= 0).all()
+    assert "contradict each other" in found.trouble
+    fine = adjust(records, [((0,), [0.9, 0.1])], (2, 2))
+    assert fine.trouble is None
+
+
+def test_unreachable_values_are_told():
+    records = np.array([[0, 0], [1, 1]])
+    found = adjust(records, [((0,), [0.5, 0.3, 0.2])], (3, 2))
+    assert found.unreachable == pytest.approx(0.2)
+    assert "20.00%" in found.trouble
+    both = adjust(records, [((0,), [0.5, 0.3, 0.2]), ((1,), [0.7, 0.3])], (3, 2))
+    assert both.unreachable == pytest.approx(0.2)  # the largest of all margins
+
+
+def test_records_outside_the_domain_are_told():
+    with pytest.raises(InputError, match="outside the categories"):
+        adjust(np.array([[0, 3]]), [((0,), [0.5, 0.5])], (2, 2))

@@ -129,3 +129,69 @@ def test_attributes_that_no_view_holds_together_are_told():
     reports = design.randomize(people(5), np.random.default_rng(0).random)
     with pytest.raises(InputError, match="no reported view holds"):
         design.estimate(reports, (0, 2))
+
+
+@pytest.mark.parametrize(("size", "epsilon", "chosen", "group"), [(6, 1.0, 2, 2), (8, 0.5, 3, 1),
+                                                                 (5, 3.0, 1, 2)])  # fmt: skip
+def test_the_variance_of_a_report_is_exact(size, epsilon, chosen, group):
+    """Against enumeration of all sets, for a true value in the group and outside it."""
+    mechanism = SubsetSelection(size, epsilon, chosen)
+    sets = list(itertools.combinations(range(size), chosen))
+    with_truth = sum(0 in s for s in sets)
+    for share in (0.0, 0.3, 1.0):
+        mean = square = 0.0
+        for inside, weight in ((True, share), (False, 1 - share)):
+            members = range(group) if inside else range(1, 1 + group)
+            for s in sets:
+                chance = mechanism.hit / with_truth if 0 in s else (
+                    (1 - mechanism.hit) / (len(sets) - with_truth))  # fmt: skip
+                seen = len(set(s) & set(members))
+                mean += weight * chance * seen
+                square += weight * chance * seen**2
+        expected = (square - mean**2) / (mechanism.hit - mechanism.miss) ** 2
+        assert float(mechanism.variance(np.array(share), group)) == pytest.approx(expected)
+        unbiased = (mean - mechanism.held_by_chance(group)) / (mechanism.hit - mechanism.miss)
+        assert unbiased == pytest.approx(share)
+
+
+def test_views_with_hardly_any_respondents_do_not_decide_alone():
+    """120 views for 300 people: 95 % intervals of cells still hold the truth (0.90 to 0.99)."""
+    sizes, rng = (2,) * 16, np.random.default_rng(4)
+    records = rng.integers(0, 2, (300, 16))
+    design = ViewDesign(sizes, all_views(16, 2), 2.0)
+    truth = (records[:, 0] == 1).mean()
+    held = 0
+    for _ in range(400):
+        estimate = design.estimate(design.randomize(records, rng.random), (0,))
+        low, high = estimate.interval()
+        assert (estimate.standard_errors > 0).all()
+        held += low[1] <= truth <= high[1]
+    assert 360 <= held <= 396
+
+
+def test_a_pair_that_no_view_holds_comes_from_the_model():
+    design = ViewDesign(SIZES, [(0, 1), (1, 2)], 3.0)
+    tables = design.pair_tables(design.randomize(people(2000), np.random.default_rng(1).random))
+    assert tables[0, 2].sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("views", "says"),
+    [([(0, 1), (0, 1)], "given twice"), ([(0, 5)], "not among the 3"), ([(-1, 0)], "not among")],
+)
+def test_views_that_make_no_sense_are_told(views, says):
+    with pytest.raises(InputError, match=says):
+        ViewDesign(SIZES, views, 1.0)
+
+
+def test_many_attributes_get_small_views():
+    assert {len(view) for view in best_views((2,) * 66, 1.0)} == {2}
+    with pytest.raises(InputError, match="at least two attributes"):
+        best_views((3,), 1.0)
+
+
+def test_large_views_are_drawn_in_pieces():
+    mechanism = SubsetSelection(50_000, 1.0, 10)
+    rows = mechanism.randomize(np.full(200, 7), np.random.default_rng(0).random)
+    assert rows.shape == (200, 10)
+    assert (np.diff(rows, axis=1) > 0).all()

@@ -142,3 +142,52 @@ def test_an_unbounded_release_can_only_be_afforded_without_a_budget():
     ledger = Ledger()
     ledger.charge(release(np.inf))
     assert "no limit" in ledger.in_words()
+
+
+def test_the_closed_form_by_hand():
+    """Theorem 3.1 of Feldman, McMillan and Talwar, written out anew."""
+    epsilon, n, delta = 1.0, 10_000, 1e-6
+    first = 8 * math.sqrt(math.exp(epsilon) * math.log(4 / delta)) / math.sqrt(n)
+    second = 8 * math.exp(epsilon) / n
+    slope = (math.exp(epsilon) - 1) / (math.exp(epsilon) + 1)
+    expected = math.log(1 + slope * (first + second))
+    assert shuffling.closed_form(epsilon, n, delta) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n", "delta"), [(1, 10**4, 1e-12), (1, 10**6, 1e-10), (1, 10**9, 1e-8)]
+)
+def test_tiny_deltas_are_amplified_too(epsilon, n, delta):
+    found = shuffling.numerical(epsilon, n, delta)
+    assert found <= shuffling.closed_form(epsilon, n, delta)
+    assert found < 0.3
+
+
+def test_a_huge_epsilon_stays_what_it_is():
+    assert shuffling.numerical(1000.0, 10, 1e-6) == 1000.0
+
+
+def test_two_hidden_releases_share_delta():
+    one = Release("a", "m", ("x",), 1.0, crowd=1000)
+    both = Ledger(releases=[one, one]).reading(1e-6)
+    assert both.central == pytest.approx(2 * shuffling.numerical(1.0, 1000, 5e-7))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: Ledger(budget=math.nan),
+        lambda: Ledger(budget=-1.0),
+        lambda: Release("a", "m", ("x",), 1.0, claimed=-5.0),
+        lambda: Release("a", "m", ("x",), 1.0, crowd=1),
+    ],
+)
+def test_books_that_make_no_sense_are_refused(call):
+    with pytest.raises(InputError):
+        call()
+
+
+def test_a_matrix_of_the_whole_budget_fits_the_budget():
+    for epsilon in (14.5, 24.5, 33.3):
+        ledger = Ledger(budget=epsilon)
+        ledger.charge(Release("a", "m", ("x",), KeepOrUniform.from_epsilon(7, epsilon).epsilon))
