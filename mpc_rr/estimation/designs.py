@@ -224,6 +224,19 @@ class Fitted:
             order += part
         return product.transpose([order.index(a) for a in attributes])
 
+    def synthesize(self, rows: int, uniform: Uniform) -> Codes:
+        """Synthetic records as the paper would draw them: each cluster from its own joint."""
+        records = np.zeros((rows, len(self.design.sizes)), dtype=np.int64)
+        for cluster in self.design.clusters:
+            joint = self.cluster_joint(cluster)
+            cumulative = np.cumsum(joint.ravel())
+            cells = np.searchsorted(cumulative, uniform((rows,)) * cumulative[-1], side="right")
+            cells = np.minimum(cells, joint.size - 1)
+            for attribute in reversed(cluster):
+                records[:, attribute] = cells % self.design.sizes[attribute]
+                cells //= self.design.sizes[attribute]
+        return records
+
     def small_table(self, attributes: Sequence[int], repair: Repair = "project") -> Array:
         """The joint of a few attributes of one huge cluster, without its own joint.
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.matrix import Array, Codes
+from mpc_rr.estimation.matrix import Array, Codes, Uniform
 
 PLAIN_SWEEPS = 30
 NEWTON_CELLS = 600
@@ -53,6 +53,12 @@ class Adjustment:
         flat = np.ravel_multi_index(chosen, shape)
         counted = np.bincount(flat, weights=self.weights, minlength=int(np.prod(shape)))
         return np.asarray(counted.reshape(shape), dtype=np.float64)
+
+    def synthesize(self, rows: int, uniform: Uniform) -> Codes:
+        """Synthetic records: adjusted records, drawn by their weights."""
+        cumulative = np.cumsum(self.weights)
+        drawn = np.searchsorted(cumulative, uniform((rows,)) * cumulative[-1], side="right")
+        return np.asarray(self.records[np.minimum(drawn, len(self.weights) - 1)])
 
 
 def distinct_records(records: Codes, sizes: Sequence[int]) -> tuple[Codes, Array]:

@@ -14,6 +14,7 @@ from mpc_rr.estimation.designs import (
     rr_joint,
 )
 from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform, MatrixError
+from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import likely_pair
 
 SIZES = (2, 3, 2)
@@ -183,3 +184,21 @@ def test_a_table_of_a_huge_cluster_comes_from_its_own_reports(monkeypatch):
     expected = fitted.small_table((2, 0))
     monkeypatch.setattr(designs, "ENUMERABLE", 20)
     np.testing.assert_allclose(fitted.table((2, 0)), expected)
+
+
+def test_synthetic_records_follow_the_estimated_clusters():
+    """20,000 drawn records: every cell of the clusters' joints within 5 standard errors."""
+    rng = np.random.default_rng(2)
+    records = np.stack([rng.integers(0, size, 3000) for size in (2, 3, 2)], axis=1)
+    records[:, 2] = records[:, 0]
+    design = rr_clusters((2, 3, 2), [(0, 2), (1,)], [2.0] * 3)
+    fitted = Fitted(design, design.randomize(records, rng.random))
+    drawn = fitted.synthesize(20_000, rng.random)
+    margins = [(cluster, fitted.cluster_joint(cluster)) for cluster in design.clusters]
+    adjusted = adjust(fitted.reported, margins, (2, 3, 2))
+    weighted = adjusted.synthesize(20_000, rng.random)
+    for cluster, joint in margins:
+        for people in (drawn, weighted):
+            counts = np.zeros(joint.shape)
+            np.add.at(counts, tuple(people[:, a] for a in cluster), 1 / 20_000)
+            assert (abs(counts - joint) <= 5 * np.sqrt(joint * (1 - joint) / 20_000) + 1e-6).all()
