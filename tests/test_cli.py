@@ -402,6 +402,17 @@ def test_a_party_can_see_what_it_would_cost(small):
     assert_one_line(err, "exceeds the budget of 1")
 
 
+def test_a_folder_is_verified(finished):
+    code, out, _ = mpc_rr("verify", finished, "--json")
+    assert code == 0
+    assert json.loads(out)["holds"] is True
+    result = finished / "result.json"
+    result.write_text(result.read_text().replace('"n": 5', '"n": 6'))
+    code, out, err = mpc_rr("verify", finished)
+    assert (code, out) == (1, "")
+    assert_one_line(err, "result.json: 'n' is not what follows from the transcript")
+
+
 def test_queries_and_invented_people(finished):
     code, out, _ = mpc_rr("query", finished, "sport=yes & mood!=low", "--json")
     assert code == 0

@@ -1,4 +1,4 @@
-"""Commands on a result folder: query and synthesize."""
+"""Commands on a result folder: query, synthesize, verify."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimates import parse_condition
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.release import csv_text, decoded, read_run
+from mpc_rr.verification import verify
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folder of a study.")]
 
@@ -71,3 +72,24 @@ def synthesize(
         except OSError as error:
             raise ResultsError(f"cannot write {out}: {error.strerror}") from None
         typer.echo(f"{out} holds {rows:,} invented people")
+
+
+@app.command("verify")
+def verify_command(
+    run: RunFolder,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Check a result folder against its transcript: signatures, sums, clusters, estimates.
+
+    Needs no network and no secret. Ends with the first line that does not hold, if there is one.
+    What it cannot see is whether somebody's answer was left out: that party can.
+    """
+    with plain_errors(verbose):
+        with messages().status("replaying the transcript"):
+            confirmed = verify(run)
+        if as_json:
+            print_json({"holds": True, "confirmed": confirmed})
+            return
+        for what in confirmed:
+            Console().print(f"[green]confirmed[/]: {what}", highlight=False)

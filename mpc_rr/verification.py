@@ -1,0 +1,331 @@
+"""Replaying a public transcript: whoever has the result folder can check the coordinator.
+
+The messages are read in order and every signature is checked against the keys with which their
+authors joined. Then the protocol's own code is run again on the recorded messages, as if it were
+the coordinator: sums, clusters and announcements must come out as recorded, and the estimates and
+tables as published. What cannot be checked from outside is said: that nobody was left out who did
+send an answer in time; only that party, with its own report, can tell.
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpc_rr.agents.roster import roster_digest, run_id
+from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.errors import InputError, MpcRrError
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    EVERYONE,
+    Invitation,
+    Join,
+    M,
+    Message,
+    Opening,
+    ResultSeen,
+    Roster,
+    RosterSeen,
+    Verdict,
+    decode,
+    encode,
+)
+from mpc_rr.network.sealed import Opened, Rejected, read
+from mpc_rr.network.session import Check, Gathered
+from mpc_rr.protocols.collection import Collected
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.rr_views import CollectedViews
+from mpc_rr.results import ending_document, ending_files
+from mpc_rr.scenario import Study, study_from_json
+
+
+class DoesNotHold(MpcRrError):
+    """Something in a result folder is not as it should be."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One message of the transcript, and where it stands."""
+
+    number: int
+    opened: Opened
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Session, step and sender."""
+        header = self.opened.envelope.header
+        return header.session, header.step, header.sender
+
+    def wrong(self, what: str) -> DoesNotHold:
+        """The error that names this line."""
+        session, step, sender = self.place
+        return DoesNotHold(
+            f"transcript.jsonl, line {self.number} ({step} by {sender} in {session}): {what}"
+        )
+
+    def message(self, kind: type[M]) -> M:
+        """The message, which must be of this kind."""
+        try:
+            return self.opened.message(kind)
+        except Rejected:
+            raise self.wrong(f"it is no {kind.step!r} message") from None
+
+
+@dataclass
+class Transcript:
+    """The lines, with the keys of those who speak in them."""
+
+    study: Study
+    lines: list[Line]
+    keys: dict[str, PublicIdentity] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
+
+    def at(self, session: str, step: str) -> dict[str, Line]:
+        """The lines of one step, by sender; each is signed by its sender, and there once."""
+        found: dict[str, Line] = {}
+        for line in self.lines:
+            if line.place[:2] != (session, step):
+                continue
+            sender = line.place[2]
+            if sender not in self.keys:
+                raise line.wrong("its sender is not in the roster")
+            if sender in found:
+                raise line.wrong(f"{sender} has spoken in this step before")
+            if not line.opened.signed_by(self.keys[sender]):
+                raise line.wrong(f"its signature is not {sender}'s")
+            found[sender] = line
+            self.used.add(line.number)
+        return found
+
+    def by_coordinator(self, session: str, kind: type[M]) -> tuple[Line, M]:
+        """The coordinator's one message of this kind."""
+        found = self.at(session, kind.step)
+        if list(found) != [COORDINATOR]:
+            raise DoesNotHold(f"transcript.jsonl: no {kind.step!r} by the coordinator in {session}")
+        return found[COORDINATOR], found[COORDINATOR].message(kind)
+
+
+class ReplaySession:
+    """Stands in for a `CoordinatorSession`: it hears what was recorded."""
+
+    def __init__(self, transcript: Transcript, name: str, parties: tuple[str, ...]) -> None:
+        self.transcript, self.name, self.parties = transcript, name, parties
+        self.fewest = transcript.study.parties.fewest
+
+    def sub(self, label: str) -> "ReplaySession":
+        """The session of a sub-protocol."""
+        return ReplaySession(self.transcript, f"{self.name}/{label}", self.parties)
+
+    def point_of_no_return(self) -> None:
+        """It is past."""
+
+    async def route(
+        self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None
+    ) -> None:
+        """Sealed parcels are in no transcript."""
+
+    async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
+        """What all parties published."""
+        lines = self.transcript.at(self.name, kind.step)
+        missing = [party for party in self.parties if party not in lines]
+        if missing:
+            raise DoesNotHold(
+                f"transcript.jsonl: {missing[0]}'s message for step {kind.step!r} is missing"
+            )
+        return {party: self._checked(lines[party], kind, check) for party in self.parties}
+
+    async def gather(self, kind: type[M], *, check: Check[M] | None = None) -> Gathered[M]:
+        """What those reported who did."""
+        lines = self.transcript.at(self.name, kind.step)
+        messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
+        silent = tuple(party for party in self.parties if party not in messages)
+        return Gathered(messages, silent, {})
+
+    async def announce(self, message: Message) -> None:
+        """What was announced must be what follows."""
+        line, recorded = self.transcript.by_coordinator(self.name, type(message))
+        if encode(recorded) != encode(message):
+            raise line.wrong("it does not follow from the messages before it")
+
+    def _checked(self, line: Line, kind: type[M], check: Check[M] | None) -> M:
+        message = line.message(kind)
+        if check is not None:
+            try:
+                check(message)
+            except ValueError as error:
+                raise line.wrong(str(error)) from None
+        return message
+
+
+def verify(folder: Path) -> list[str]:
+    """Check a result folder; returns what was confirmed, or raises `DoesNotHold`."""
+    study, result, lines = _read(folder)
+    confirmed = []
+    if study.digest.hex() != result["study"]["digest"]:
+        raise DoesNotHold("result.json: its study digest is not that of study.json")
+    transcript = Transcript(study, lines)
+    _check_enrolment(transcript, result)
+    confirmed.append(f"{len(transcript.keys) - 1} parties joined with keys of their own")
+    members, session = _check_roster(transcript, result)
+    confirmed.append(f"the roster names {len(members)} of them")
+    ending = _replay(transcript, session, members)
+    confirmed.append("the protocol, run again on the recorded messages, ends with the same result")
+    ending = _check_verdict(transcript, session, members, ending)
+    confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
+    _check_all_used(transcript)
+    _check_published(folder, result, ending)
+    confirmed.append("result.json and all tables are what follows from it")
+    return confirmed
+
+
+def _read(folder: Path) -> tuple[Study, dict[str, Any], list[Line]]:
+    try:
+        study = study_from_json((folder / "study.json").read_text(encoding="utf-8"))
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+        rows = (folder / "transcript.jsonl").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
+    except (ValueError, MpcRrError) as error:
+        raise InputError(f"{folder} is not a result folder: {error}") from None
+    if not isinstance(result, dict) or result.get("status") != "done":
+        raise InputError(f"the study in {folder} did not end well; there is no result to verify")
+    lines = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
+            opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
+        except (ValueError, KeyError, TypeError, binascii.Error, Rejected) as error:
+            raise DoesNotHold(f"transcript.jsonl, line {number}: not a message ({error})") from None
+        lines.append(Line(number, opened))
+    return study, result, lines
+
+
+def _check_enrolment(transcript: Transcript, result: dict[str, Any]) -> None:
+    """The invitation binds study and run; each join is signed with the key it brings."""
+    if not transcript.lines or transcript.lines[0].place[1:] != (Invitation.step, COORDINATOR):
+        raise DoesNotHold("transcript.jsonl: it does not begin with an invitation")
+    first = transcript.lines[0]
+    invitation = first.message(Invitation)
+    if not first.opened.signed_by(invitation.identity):
+        raise first.wrong("its signature is not the coordinator's")
+    if invitation.study_digest != transcript.study.digest:
+        raise first.wrong("it invites to another study than study.json")
+    run = run_id(invitation)
+    if run.hex() != result["run"] or invitation.identity.fingerprint != result["coordinator"]:
+        raise DoesNotHold("result.json: run or coordinator is not that of the invitation")
+    transcript.keys[COORDINATOR] = invitation.identity
+    transcript.used.add(first.number)
+    for line in transcript.lines:
+        if line.opened.envelope.header.run != run:
+            raise line.wrong("it belongs to another run")
+        if line.place[1] == Join.step:
+            join, name = line.message(Join), line.place[2]
+            if not line.opened.signed_by(join.identity):
+                raise line.wrong("it is not signed with the key it brings")
+            if name in transcript.keys:
+                raise line.wrong(f"{name} has joined before")
+            transcript.keys[name] = join.identity
+            transcript.used.add(line.number)
+
+
+def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+    """The last roster's members have joined, with these keys, and were shown this roster."""
+    session = f"attempt-{result['attempts']}"
+    for attempt in range(1, int(result["attempts"])):
+        for line in transcript.lines:
+            if line.place[0].split("/")[0] == f"attempt-{attempt}":
+                transcript.used.add(line.number)  # given up; nothing follows from it
+    line, roster = transcript.by_coordinator(session, Roster)
+    for member in roster.members:
+        if transcript.keys.get(member.name) != member.identity:
+            raise line.wrong(f"{member.name} did not join with the key it has here")
+    _check_shown(transcript, session, roster)
+    return tuple(member.name for member in roster.members), session
+
+
+def _check_shown(transcript: Transcript, session: str, roster: Roster) -> None:
+    """All members confirmed this roster; or, where they only report, its digest was announced."""
+    digest, names = roster_digest(roster), {member.name for member in roster.members}
+    if not transcript.study.protocol.mutual:
+        line, opening = transcript.by_coordinator(session, Opening)
+        if (opening.asked, opening.digest) != (len(names), digest):
+            raise line.wrong("it is not about the roster")
+        return
+    seen = transcript.at(session, RosterSeen.step)
+    if set(seen) != names:
+        raise DoesNotHold("transcript.jsonl: not every member has confirmed the roster")
+    for said in seen.values():
+        if said.message(RosterSeen).digest != digest:
+            raise said.wrong("it confirms another roster")
+
+
+def _replay(transcript: Transcript, session: str, members: tuple[str, ...]) -> Ending:
+    protocol = transcript.study.protocol
+    replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members)
+    steps = protocol.coordinator(replayed, transcript.study.schema)  # type: ignore[arg-type]
+    try:
+        steps.send(None)
+    except StopIteration as finished:
+        ending: Ending = finished.value
+        return ending
+    except DoesNotHold:
+        raise
+    except MpcRrError as error:
+        raise DoesNotHold(f"transcript.jsonl: {error}") from None
+    raise AssertionError("a replayed protocol waits for nothing")
+
+
+def _check_verdict(
+    transcript: Transcript, session: str, members: tuple[str, ...], ending: Ending
+) -> Ending:
+    line, verdict = transcript.by_coordinator("verdict", Verdict)
+    if not verdict.done or verdict.result_digest != ending.digest:
+        raise line.wrong("it announces another result")
+    expected = sorted(members) if transcript.study.protocol.mutual else []
+    if sorted((*verdict.seen, *verdict.unconfirmed)) != expected:
+        raise line.wrong("it does not speak of every member")
+    run = transcript.lines[0].opened.envelope.header.run
+    for name, raw in verdict.seen.items():
+        try:
+            seen = read(raw, study=transcript.study.name, runs=(run,), targets=(COORDINATOR,))
+            header = seen.envelope.header
+            said = decode(seen.envelope.body, ResultSeen)
+        except (Rejected, ValueError):
+            raise line.wrong(f"{name}'s confirmation in it is no message") from None
+        mine = (header.session, header.step, header.sender) == (session, ResultSeen.step, name)
+        if not mine or said.digest != ending.digest or not seen.signed_by(transcript.keys[name]):
+            raise line.wrong(f"{name}'s confirmation in it is not of this result, or not signed")
+    return msgspec.structs.replace(ending, unconfirmed=verdict.unconfirmed)
+
+
+def _check_all_used(transcript: Transcript) -> None:
+    for line in transcript.lines:
+        if line.number not in transcript.used:
+            raise line.wrong("it has no place in this protocol")
+
+
+def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:
+    """The published numbers, to the last digit."""
+    if isinstance(ending, Collected | CollectedViews):
+        # Why somebody's answer is missing cannot be seen from outside, only that it is.
+        missing = (*result.get("silent", ()), *result.get("faulty", ()))
+        if sorted(missing) != sorted(ending.silent):
+            raise DoesNotHold("result.json: silent and faulty are not those without an answer")
+        silent, faulty = tuple(result["silent"]), dict(result["faulty"])
+        ending = msgspec.structs.replace(ending, silent=silent, faulty=faulty)
+    expected = json.loads(json.dumps(ending_document(ending)))
+    for key, value in expected.items():
+        if result.get(key) != value:
+            raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
+    for name, content in ending_files(ending).items():
+        try:
+            published = (folder / name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise DoesNotHold(f"{name} cannot be read: {error.strerror}") from None
+        if published != content:
+            raise DoesNotHold(f"{name} is not what follows from the transcript")

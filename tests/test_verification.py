@@ -1,0 +1,161 @@
+"""A result folder is believed only if everything in it follows from its signed transcript."""
+
+import base64
+import json
+
+import pytest
+from helpers import make_scenario, random_records
+
+from mpc_rr.errors import InputError
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_each_attribute import RREachAttribute
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.results import write_results
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+from mpc_rr.verification import DoesNotHold, verify
+
+SIZES = (2, 3, 2)
+PROTOCOLS = {
+    "exact_pairs": ExactPairs(),
+    "rr_independent": RRIndependent(keep=0.6),
+    "rr_views": RRViews(epsilon=2.0),
+    "rr_pairs": RRPairs(keep=0.6),
+    "clusters_each": RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
+    "clusters_exact": RRClusters(keep=0.6, dependence=ExactPairs()),
+}
+
+
+def finished(folder, protocol, faults=None, minimum=None):
+    records = random_records(12, SIZES, seed=3)
+    scenario = make_scenario(records, SIZES, protocol=protocol, faults=faults, minimum=minimum)
+    write_results(run_study(scenario, transport="memory", seed=2), folder)
+    return folder
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def test_honest_folders_hold(tmp_path, protocol):
+    assert len(verify(finished(tmp_path / "run", protocol))) == 5
+
+
+def test_silent_and_given_up_parties_are_no_obstacle(tmp_path):
+    silent = Faults(silent=(PartyFault("party-03", "answer"),))
+    verify(finished(tmp_path / "a", RRIndependent(keep=0.6), silent, minimum=8))
+    again = Faults(silent=(PartyFault("party-03", "share"),))
+    verify(finished(tmp_path / "b", ExactPairs(), again, minimum=8))
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: finished(folder / name, protocol) for name, protocol in PROTOCOLS.items()}
+
+
+def copy(honest, name, folder):
+    import shutil  # noqa: PLC0415
+
+    shutil.copytree(honest[name], folder)
+    return folder
+
+
+def lines_of(folder):
+    return [json.loads(row) for row in (folder / "transcript.jsonl").read_text().splitlines()]
+
+
+def write_lines(folder, lines):
+    (folder / "transcript.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_changed_line_is_noticed_and_named(honest, tmp_path, name):
+    """One byte in the middle of each message in turn (every third, to save time)."""
+    lines = lines_of(honest[name])
+    folder = copy(honest, name, tmp_path / "run")
+    for number in range(0, len(lines), 3):
+        changed = [dict(line) for line in lines]
+        raw = bytearray(base64.b64decode(changed[number]["envelope"]))
+        raw[len(raw) // 2] ^= 1
+        changed[number]["envelope"] = base64.b64encode(bytes(raw)).decode()
+        write_lines(folder, changed)
+        with pytest.raises(DoesNotHold, match=r"transcript\.jsonl"):
+            verify(folder)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_missing_or_repeated_line_is_noticed(honest, tmp_path, name):
+    """A join that is missing makes its author unknown, an answer changes the digest, and so on."""
+    lines = lines_of(honest[name])
+    folder = copy(honest, name, tmp_path / "run")
+    for number in range(0, len(lines), 3):
+        for changed in (lines[:number] + lines[number + 1 :], [*lines, lines[number]]):
+            write_lines(folder, changed)
+            with pytest.raises(DoesNotHold):
+                verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("rr_independent", "n", 99),
+        ("rr_independent", "marginals", []),
+        ("rr_independent", "silent", ["party-01"]),
+        ("rr_independent", "answers_digest", "00"),
+        ("rr_views", "dependence", []),
+        ("exact_pairs", "pairs", []),
+        ("clusters_each", "design", {}),
+        ("exact_pairs", "unconfirmed", ["party-01"]),
+        ("exact_pairs", "run", "00"),
+        ("exact_pairs", "coordinator", "00"),
+    ],
+)
+def test_a_changed_result_is_noticed(honest, tmp_path, name, key, value):
+    folder = copy(honest, name, tmp_path / "run")
+    result = json.loads((folder / "result.json").read_text())
+    assert key in result
+    (folder / "result.json").write_text(json.dumps(result | {key: value}))
+    with pytest.raises(DoesNotHold, match=r"result\.json"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("file", ["reports.csv", "pairs/01-a0--a1.csv"])
+def test_a_changed_or_missing_table_is_noticed(honest, tmp_path, file):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    (folder / file).write_text((folder / file).read_text() + "x")
+    with pytest.raises(DoesNotHold, match=r"\.csv is not what follows"):
+        verify(folder)
+    (folder / file).unlink()
+    with pytest.raises(DoesNotHold, match="cannot be read"):
+        verify(folder)
+
+
+def test_a_changed_study_is_noticed(honest, tmp_path):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    study = (folder / "study.json").read_text()
+    (folder / "study.json").write_text(study.replace('"keep": 0.6', '"keep": 0.7'))
+    with pytest.raises(DoesNotHold, match="study digest"):
+        verify(folder)
+
+
+def test_an_estimate_that_a_coordinator_bent_is_noticed(honest, tmp_path):
+    """Another person's transcript under this result: everything is signed, nothing fits."""
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    other = finished(tmp_path / "other", RRIndependent(keep=0.6), minimum=11)
+    (folder / "transcript.jsonl").write_text((other / "transcript.jsonl").read_text())
+    with pytest.raises(DoesNotHold):
+        verify(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [("study.json", "{"), ("result.json", "[]"), ("result.json", '{"status": "aborted"}')],
+)
+def test_what_is_no_result_folder_is_told(honest, tmp_path, file, content):
+    folder = copy(honest, "rr_views", tmp_path / "run")
+    (folder / file).write_text(content)
+    with pytest.raises(InputError):
+        verify(folder)
+    with pytest.raises(InputError, match="is not a result folder"):
+        verify(tmp_path / "nothing")
