@@ -51,8 +51,12 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def ask_again_s(self) -> float:
-        """How long to wait for a message before asking for it again."""
-        return min(max(self.round_s / 10, 0.2), 5.0)
+        """How long to wait for a message before asking for it again.
+
+        A tenth of the deadline: a study that gives people long has many of them, and if each asked
+        every few seconds while the others are still being admitted, nobody would get through.
+        """
+        return min(max(self.round_s / 10, 0.2), 60.0)
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -155,13 +159,19 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     seed: int = 0
 
 
-def load_scenario(path: Path) -> Scenario:
-    """Read and check a scenario file; `ScenarioError` says what is wrong and where in it."""
+def load_scenario(path: Path, data: Path | None = None) -> Scenario:
+    """Read and check a scenario file; `ScenarioError` says what is wrong and where in it.
+
+    ``data`` is a CSV file to be used instead of the scenario's own data.
+    """
     try:
-        return _scenario(path, _parse(path))
+        scenario = _scenario(path, _parse(path))
     except (ScenarioError, SchemaError) as error:
         text = str(error)
         raise ScenarioError(text if str(path) in text else f"{path}: {text}") from None
+    if data is None:
+        return scenario
+    return msgspec.structs.replace(scenario, csv=data, generator=None)
 
 
 def _parse(path: Path) -> _File:

@@ -28,6 +28,10 @@ Watch = Callable[[Coordinator], contextlib.AbstractContextManager[None]]
 """Shows a coordinator's progress for as long as its context lasts."""
 
 
+AT_THE_DOOR = 200
+"""So many parties of one process ask to be admitted at the same time; the others wait."""
+
+
 @dataclass(frozen=True)
 class StudyResult:
     """How a study ended: for the coordinator, and for each party that ran here."""
@@ -139,7 +143,7 @@ async def take_part(
     ``account`` is for a single party: its books. With a ``seed`` (for simulation only) the parties
     draw what they would draw in `run_study` under the same names.
     """
-    rng = _randomness(seed)
+    rng, door = _randomness(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
         return await run_parties(
             Party(
@@ -150,6 +154,7 @@ async def take_part(
                 rng.fork(name),
                 coordinator_fingerprint=coordinator_fingerprint,
                 account=account,
+                door=door,
             )
             for name, record in records.items()
         )
@@ -166,6 +171,7 @@ async def _run(
     transport: str,
 ) -> StudyResult:
     study, faulty = scenario.study, []
+    door = asyncio.Semaphore(AT_THE_DOOR)
 
     def with_faults(inner: Transport, name: str) -> FaultyTransport:
         faulty.append(FaultyTransport(inner, name, scenario.faults, rng.fork(f"faults/{name}")))
@@ -175,7 +181,7 @@ async def _run(
         study, with_faults(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
     )
     parties = [
-        Party(study, name, record, with_faults(attach(name), name), rng.fork(name))
+        Party(study, name, record, with_faults(attach(name), name), rng.fork(name), door=door)
         for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
     ]
     try:

@@ -82,8 +82,10 @@ class Party:
         *,
         coordinator_fingerprint: str | None = None,
         account: Account | None = None,
+        door: asyncio.Semaphore | None = None,
     ) -> None:
         self.study, self.name = study, name
+        self._door = door or asyncio.Semaphore()
         self._account = account or Account()
         self._record = record
         self._rng = rng
@@ -122,7 +124,8 @@ class Party:
         self._account.check(self.study)
         async with self.mailbox:
             try:
-                await self._enter_lobby()
+                async with self._door:  # the parties of a host enter a few at a time
+                    await self._enter_lobby()
                 roster = await self._first_roster()
                 while True:
                     try:

@@ -45,6 +45,10 @@ CaFile = Annotated[
     Path | None,
     typer.Option("--broker-ca", help="Certificate authority of an mqtts:// broker (PEM file)."),
 ]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="A CSV file with the records, instead of the scenario's own data."),
+]
 OutOption = Annotated[
     Path | None, typer.Option("--out", help="Folder for the results; must not exist yet.")
 ]

@@ -23,6 +23,7 @@ from mpc_rr.agents.roster import is_party_name
 from mpc_rr.cli.app import (
     BrokerOption,
     CaFile,
+    DataOption,
     JsonOption,
     OptionalBroker,
     OutOption,
@@ -82,6 +83,7 @@ def run(
         ),
     ] = None,
     broker_ca: CaFile = None,
+    data: DataOption = None,
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -95,7 +97,7 @@ def run(
         if (broker or broker_ca) and transport is TransportName.memory:
             raise InputError("--broker and --broker-ca have no meaning with --transport memory")
         url = BrokerUrl.parse(broker, broker_ca) if broker is not None else None
-        scenario = load_scenario(scenario_file)
+        scenario = load_scenario(scenario_file, data)
         scenario.records()  # bad data is told before anything starts
         folder = _result_folder(out, scenario.study)
         started = time.monotonic()
@@ -111,11 +113,14 @@ def run(
 
 @app.command()
 def check(
-    scenario_file: ScenarioFile, as_json: JsonOption = False, verbose: Verbose = False
+    scenario_file: ScenarioFile,
+    data: DataOption = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
 ) -> None:
     """Check a scenario file, and its data if it names any, without running it."""
     with plain_errors(verbose):
-        scenario = load_scenario(scenario_file)
+        scenario = load_scenario(scenario_file, data)
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
         facts = scenario_facts(scenario, records)
