@@ -489,3 +489,17 @@ def test_clusters_can_be_planned(small):
         code, _, err = mpc_rr(*options, "--clusters", clusters)
         assert code == 2
         assert_one_line(err, says)
+
+
+def test_a_schema_is_drafted(small):
+    code, out, _ = mpc_rr("schema", small / "people.csv")
+    assert code == 0
+    assert 'categories = ["no", "yes"]' in out
+    code, out, _ = mpc_rr("schema", small / "people.csv", "--out", small / "draft.toml")
+    assert code == 0
+    code, _, err = mpc_rr("schema", small / "people.csv", "--out", small / "draft.toml")
+    assert code == 2
+    assert_one_line(err, "exists already")
+    code, _, err = mpc_rr("schema", small / "nothing.csv")
+    assert code == 2
+    assert_one_line(err, "cannot read")

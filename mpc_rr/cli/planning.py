@@ -1,6 +1,7 @@
-"""``mpc-rr plan``: what a design promises before anything is asked."""
+"""``mpc-rr schema`` and ``mpc-rr plan``: before anything is asked."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,12 +10,37 @@ from rich.console import Console
 from mpc_rr.cli.app import JsonOption, StudyFile, Verbose, app
 from mpc_rr.console import plain_errors, print_json
 from mpc_rr.display import show_plans
-from mpc_rr.errors import InputError
+from mpc_rr.drafting import draft_schema
+from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.privacy.ledger import bounded
 from mpc_rr.scenario import load_scenario
 from mpc_rr.schema import Schema
+
+
+@app.command()
+def schema(
+    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Records with a header line.")],
+    out: Annotated[Path | None, typer.Option(help="Write it there instead of showing it.")] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Draft the schema of a study from a CSV file, for you to finish.
+
+    Few different values become categories, many numbers become bins, identifiers are left out.
+    """
+    with plain_errors(verbose):
+        draft = draft_schema(file)
+        if out is None:
+            typer.echo(draft, nl=False)
+            return
+        if out.exists():
+            raise InputError(f"{out} exists already; name another file with --out")
+        try:
+            out.write_text(draft, encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write {out}: {error.strerror}") from None
+        typer.echo(f"{out} holds a draft; look at every line before you use it")
 
 
 @app.command()

@@ -46,14 +46,15 @@ def shrunk_pair(fitted: Fitted, first: int, second: int) -> Array:
 def shrunk(estimate: Estimate, towards: Array) -> Array:
     """An unbiased table drawn towards a model of it, by how much of the difference is noise.
 
-    Noise alone would give a difference of Σ variance, give or take √(2/cells) of it; only what is
-    beyond that counts as real.
+    Noise alone would give a squared difference of Σ variance, give or take √(2/cells) of it; where
+    the difference is hardly more than that, this much is taken for noise as well.
     """
     difference = estimate.shares - towards
     energy = float((difference**2).sum())
-    freedom = math.prod(size - 1 for size in towards.shape)
-    noise = float((estimate.standard_errors**2).sum()) * (1 + math.sqrt(2 / max(freedom, 1)))
-    factor = max(0.0, 1 - noise / energy) if energy > 0 else 0.0
+    noise = float((estimate.standard_errors**2).sum())
+    freedom = max(math.prod(size - 1 for size in towards.shape), 1)
+    noisy = min(noise / energy, 1.0) if energy > 0 else 1.0
+    factor = max(0.0, 1 - noisy * (1 + math.sqrt(2 / freedom) * noisy))
     return project_to_simplex(towards + factor * difference)
 
 
