@@ -4,6 +4,7 @@ The same file serves everybody. Its public part is the `Study`, of which all age
 same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr run``.
 """
 
+import datetime as dt
 import hashlib
 import json
 import math
@@ -69,12 +70,32 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     protocol: AnyProtocol
     parties: Parties
     deadlines: Deadlines
+    expires: dt.date | None = None
+    """The last day on which anybody may take part."""
 
     @property
     def digest(self) -> bytes:
-        """A digest of everything above, by which agents see whether their files agree."""
-        canonical = msgspec.json.encode(self, order="deterministic")
+        """A digest of everything above, by which agents see whether their files agree.
+
+        What came later to the format and is not used is left out, so that older digests stay.
+        """
+        plain = msgspec.to_builtins(self, order="deterministic")
+        if self.expires is None:
+            del plain["expires"]
+        for attribute in plain["schema"]["attributes"]:
+            if attribute["missing"] is None:
+                del attribute["missing"]
+        canonical = msgspec.json.encode(plain)
         return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+
+    def check_open(self) -> None:
+        """`InputError` if the study's last day has passed."""
+        today = dt.datetime.now(dt.UTC).date()
+        if self.expires is not None and today > self.expires:
+            raise InputError(
+                f"study {self.name!r} ended on {self.expires}; nothing was sent (today is {today}, "
+                "UTC)"
+            )
 
 
 def study_json(study: Study) -> str:
@@ -139,6 +160,7 @@ class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
     type: Literal["nominal", "ordinal"] | None = None
     categories: list[str] | None = None
     bins: list[float] | None = None
+    missing: str | None = None
 
 
 class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -157,6 +179,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     data: _DataTable = msgspec.field(default_factory=_DataTable)
     faults: Faults = Faults()
     seed: int = 0
+    expires: dt.date | None = None
 
 
 def load_scenario(path: Path, data: Path | None = None) -> Scenario:
@@ -216,6 +239,7 @@ def _scenario(path: Path, file: _File) -> Scenario:
         protocol=file.protocol,
         parties=file.parties,
         deadlines=file.deadlines,
+        expires=file.expires,
     )
     _check_study(study)
     if file.data.csv is not None and file.data.generator is not None:
@@ -246,8 +270,10 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         categories = interval_labels(bins)
     else:
         raise SchemaError(f"schema.{name}: give its categories, or bins for numbers")
+    if table.missing is not None and table.missing not in categories:
+        categories = (*categories, table.missing)
     kind = table.type or ("ordinal" if bins is not None else "nominal")
-    return Attribute(name, kind, categories, bins)
+    return Attribute(name, kind, categories, bins, table.missing)
 
 
 def _check_study(study: Study) -> None:

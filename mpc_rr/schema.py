@@ -20,12 +20,15 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     A numeric question gives ``bins``: the rising edges of its intervals. Interval k holds
     ``bins[k] <= value < bins[k+1]``; the last one also holds its upper edge. ``inf`` and ``-inf``
     are allowed as outer edges.
+
+    ``missing`` names the category of those who give no answer; without it, everybody must.
     """
 
     name: str
     type: Literal["nominal", "ordinal"]
     categories: tuple[str, ...]
     bins: tuple[float, ...] | None = None
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip():
@@ -37,6 +40,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         repeated = {c for c in self.categories if self.categories.count(c) > 1}
         if repeated:
             raise SchemaError(f"attribute {self.name!r}: category {min(repeated)!r} is given twice")
+        if self.missing is not None and self.missing not in self.categories:
+            raise SchemaError(f"attribute {self.name!r}: missing must be one of its categories")
         if self.bins is not None:
             self._check_bins(self.bins)
 
@@ -45,10 +50,15 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             low >= high for low, high in itertools.pairwise(bins)
         ):
             raise SchemaError(f"attribute {self.name!r}: bins must rise, each above the one before")
-        if len(bins) - 1 != len(self.categories):
+        named = len(self.categories) - (self.missing is not None)
+        if len(bins) - 1 != named:
             raise SchemaError(
                 f"attribute {self.name!r}: {len(bins)} bin edges make {len(bins) - 1} intervals, "
-                f"but there are {len(self.categories)} categories"
+                f"but there are {named} categories"
+            )
+        if self.missing is not None and self.categories[-1] != self.missing:
+            raise SchemaError(
+                f"attribute {self.name!r}: with bins, the missing category must be the last one"
             )
 
     @property
@@ -59,7 +69,11 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def code(self, value: object) -> int:
         """The number of the category that ``value`` falls in; `DataError` if there is none."""
         if value is None or str(value).strip() == "":
-            raise DataError(f"attribute {self.name!r}: no value given")
+            if self.missing is None:
+                raise DataError(f"attribute {self.name!r}: no value given")
+            return self.categories.index(self.missing)
+        if self.missing is not None and str(value).strip() == self.missing:
+            return self.categories.index(self.missing)
         if self.bins is not None:
             return self._interval(value, self.bins)
         text = str(value).strip()
@@ -127,7 +141,4 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         unknown = [name for name in answers if name not in self.names]
         if unknown:
             raise DataError(f"{unknown[0]!r} is not an attribute of this study")
-        missing = [name for name in self.names if name not in answers]
-        if missing:
-            raise DataError(f"attribute {missing[0]!r}: no value given")
-        return tuple(attribute.code(answers[attribute.name]) for attribute in self.attributes)
+        return tuple(attribute.code(answers.get(attribute.name)) for attribute in self.attributes)

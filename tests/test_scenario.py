@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from mpc_rr.errors import DataError, ScenarioError
-from mpc_rr.scenario import load_scenario
+from mpc_rr.scenario import load_scenario, study_from_json, study_json
 
 GOOD = """
 title = "Two questions"
@@ -43,7 +43,20 @@ def test_the_digest_covers_the_study_and_not_the_data(tmp_path):
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_scenario_that_we_ship_is_in_order(path):
     scenario = load_scenario(path)
+    if path.stem == "adult_clusters":  # its data are downloaded by whoever wants them
+        with pytest.raises(ScenarioError, match="there is no"):
+            scenario.records()
+        return
     assert len(scenario.records()) == scenario.study.parties.count
+
+
+def test_data_can_be_given_from_outside(tmp_path):
+    (tmp_path / "people.csv").write_text("a,b\n" + "x,1\n" * 9)
+    path = tmp_path / "scenario.toml"
+    path.write_text(GOOD)
+    assert load_scenario(path, tmp_path / "people.csv").csv == tmp_path / "people.csv"
+    with pytest.raises(DataError):
+        load_scenario(path, tmp_path / "nothing.csv").records()
 
 
 @pytest.mark.parametrize(
@@ -115,3 +128,18 @@ def test_records_come_from_the_csv_beside_the_scenario(tmp_path):
 def test_a_study_without_data_cannot_be_run_here(tmp_path):
     with pytest.raises(ScenarioError, match=r"there is no \[data\]"):
         load(tmp_path, GOOD).records()
+
+
+def test_a_last_day_and_missing_answers(tmp_path):
+    path = tmp_path / "scenario.toml"
+    head = 'title = "Asked until"\nexpires = 2031-05-01\n'
+    tables = '[schema.age]\nbins = [0, 30, 60]\nmissing = "not told"\n'
+    tables += '[schema.job]\ncategories = ["yes", "no", "?"]\nmissing = "?"\n'
+    path.write_text(head + tables + '[protocol]\nname = "exact_pairs"\n[parties]\ncount = 3\n')
+    study = load_scenario(path).study
+    assert study.expires.year == 2031
+    assert study.schema.attributes[0].categories == ("0–30", "30–60", "not told")
+    assert study_from_json(study_json(study)) == study
+    path.write_text(path.read_text().replace("2031-05-01", '"soon"'))
+    with pytest.raises(ScenarioError, match="expires"):
+        load_scenario(path)

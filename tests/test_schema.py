@@ -68,3 +68,27 @@ def test_a_bad_schema_is_told_plainly(make, says):
 def test_intervals_have_readable_names():
     labels = interval_labels((-math.inf, 16.0, 30.0, math.inf))
     assert labels == ("under 16", "16–30", "30 and over")
+
+
+def test_no_answer_is_a_category_of_its_own_where_the_schema_allows():
+    job = Attribute("job", "nominal", ("yes", "no", "not told"), missing="not told")
+    assert [job.code(value) for value in ("yes", "", None, "not told")] == [0, 2, 2, 2]
+    age = Attribute("age", "ordinal", ("0–30", "30–60", "?"), (0.0, 30.0, 60.0), "?")
+    assert [age.code(value) for value in ("45", "", "?")] == [1, 2, 2]
+    with pytest.raises(DataError, match="no value given"):
+        Attribute("job", "nominal", ("yes", "no")).code("")
+    schema = Schema((job, age))
+    assert schema.encode({"job": "no"}) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("categories", "bins", "missing"),
+    [
+        (("a", "b"), None, "c"),
+        (("?", "0–30", "30–60"), (0.0, 30.0, 60.0), "?"),
+        (("0–30", "30–60"), (0.0, 30.0, 60.0), "30–60"),
+    ],
+)
+def test_a_missing_category_that_makes_no_sense_is_told(categories, bins, missing):
+    with pytest.raises(SchemaError):
+        Attribute("x", "ordinal", categories, bins, missing)

@@ -136,6 +136,7 @@ class Coordinator:
 
     async def run(self) -> Outcome:
         """The whole study: lobby, roster, rounds, verdict. Returns how it ended."""
+        self.study.check_open()
         async with self.mailbox:
             members: tuple[str, ...] = ()
             try:

@@ -121,6 +121,7 @@ class Party:
 
     async def run(self) -> Ending:
         """Take part to the end; returns the result, or raises why there is none."""
+        self.study.check_open()
         self._account.check(self.study)
         async with self.mailbox:
             try:

@@ -116,7 +116,7 @@ def test_the_same_answers_give_the_same_fit():
 
 
 def test_best_tables_beat_shrinking_towards_independence():
-    """Ten data sets of 4,000, ε about 3.3 in all: the mean error is at least a twentieth smaller."""
+    """Ten data sets of 4,000, ε about 3.3: the mean error is at least a twentieth smaller."""
     design, errors = rr_independent(SIZES, 0.4), {"best": 0.0, "shrunk": 0.0}
     for seed in range(10):
         records = people(4000, seed)

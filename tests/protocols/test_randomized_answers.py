@@ -1,5 +1,6 @@
 """Studies in which parties report randomized answers: right, honest, and hard to cheat."""
 
+import datetime as dt
 import math
 
 import msgspec
@@ -452,3 +453,16 @@ def test_reprs_show_no_answers():
     result = run(RRIndependent(keep=0.5)).outcome.result
     assert isinstance(result, Collected)
     assert repr(result) == "Collected(24 of 24 answered)"
+
+
+def test_a_study_whose_last_day_has_passed_is_refused_before_anything_is_sent():
+    study = make_study(N, SIZES, protocol=RRIndependent(keep=0.5))
+    over = msgspec.structs.replace(study, expires=dt.date(2020, 1, 1))
+    assert over.digest != study.digest
+    party = Party(over, "party-01", RECORDS[0], _Untouchable(), SeededRandomness(1))
+    with pytest.raises(InputError, match="ended on 2020-01-01; nothing was sent"):
+        party.run().send(None)
+    with pytest.raises(InputError, match="ended on 2020-01-01"):
+        Coordinator(over, _Untouchable(), SeededRandomness(1)).run().send(None)
+    later = msgspec.structs.replace(study, expires=dt.date(9999, 1, 1))
+    assert simulate(later, RECORDS)[0].result.n == N
