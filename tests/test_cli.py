@@ -413,6 +413,15 @@ def test_a_folder_is_verified(finished):
     assert_one_line(err, "result.json: 'n' is not what follows from the transcript")
 
 
+def test_a_report_is_written(finished):
+    code, _, err = mpc_rr("report", finished)
+    assert code == 0, err
+    assert "<!doctype html>" in (finished / "report.html").read_text()
+    code, _, err = mpc_rr("report", finished)
+    assert code == 2
+    assert_one_line(err, "exists already")
+
+
 def test_queries_and_invented_people(finished):
     code, out, _ = mpc_rr("query", finished, "sport=yes & mood!=low", "--json")
     assert code == 0

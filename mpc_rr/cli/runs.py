@@ -1,4 +1,4 @@
-"""Commands on a result folder: query, synthesize, verify."""
+"""Commands on a result folder: query, synthesize, verify, report."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +13,7 @@ from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimates import parse_condition
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.release import csv_text, decoded, read_run
+from mpc_rr.report import report
 from mpc_rr.verification import verify
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folder of a study.")]
@@ -93,3 +94,29 @@ def verify_command(
             return
         for what in confirmed:
             Console().print(f"[green]confirmed[/]: {what}", highlight=False)
+
+
+@app.command("report")
+def report_command(
+    run: RunFolder,
+    out: Annotated[
+        Path | None, typer.Option(help="The HTML file to write; RUN/report.html if not given.")
+    ] = None,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="In a simulation: the true records as CSV, drawn beside the estimates."),
+    ] = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write one HTML file about a finished study: who took part, what it cost, what it found."""
+    with plain_errors(verbose):
+        place = run / "report.html" if out is None else out
+        if place.exists():
+            raise InputError(f"{place} exists already; name another file with --out")
+        with messages().status("drawing"):
+            text = report(run, truth)
+        try:
+            place.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ResultsError(f"cannot write {place}: {error.strerror}") from None
+        typer.echo(f"{place} can be opened in any browser, without a network")
