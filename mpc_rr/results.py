@@ -249,7 +249,8 @@ def write_results(result: StudyResult, folder: Path) -> None:
 
 def write_ending(ending: Ending, folder: Path) -> None:
     """Write what a party has in the end; `ResultsError` if that fails."""
-    write_folder({"result.json": _json(ending_document(ending)), **ending_files(ending)}, folder)
+    files = {"result.json": _json(ending_document(ending)), **ending_files(ending)}
+    write_folder(files | {"receipt.jsonl": transcript_lines(ending.receipt)}, folder)
 
 
 def counts_files(counts: PairCounts) -> dict[str, str]:

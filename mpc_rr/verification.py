@@ -162,8 +162,11 @@ class ReplaySession:
         return message
 
 
-def verify(folder: Path) -> list[str]:
-    """Check a result folder; returns what was confirmed, or raises `DoesNotHold`."""
+def verify(folder: Path, receipt: Path | None = None) -> list[str]:
+    """Check a result folder; returns what was confirmed, or raises `DoesNotHold`.
+
+    With a party's ``receipt.jsonl``, also that all it sent and heard is in the transcript.
+    """
     study, result, lines = _read(folder)
     confirmed = []
     if study.digest.hex() != result["study"]["digest"]:
@@ -180,6 +183,8 @@ def verify(folder: Path) -> list[str]:
     _check_all_used(transcript)
     _check_published(folder, result, ending)
     confirmed.append("result.json and all tables are what follows from it")
+    if receipt is not None:
+        confirmed.append(_check_receipt(transcript, receipt))
     return confirmed
 
 
@@ -194,15 +199,39 @@ def _read(folder: Path) -> tuple[Study, dict[str, Any], list[Line]]:
         raise InputError(f"{folder} is not a result folder: {error}") from None
     if not isinstance(result, dict) or result.get("status") != "done":
         raise InputError(f"the study in {folder} did not end well; there is no result to verify")
+    return study, result, _lines("transcript.jsonl", rows, study)
+
+
+def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
     lines = []
     for number, row in enumerate(rows, start=1):
         try:
             raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
             opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
         except (ValueError, KeyError, TypeError, binascii.Error, Rejected) as error:
-            raise DoesNotHold(f"transcript.jsonl, line {number}: not a message ({error})") from None
+            raise DoesNotHold(f"{name}, line {number}: not a message ({error})") from None
         lines.append(Line(number, opened))
-    return study, result, lines
+    return lines
+
+
+def _check_receipt(transcript: Transcript, receipt: Path) -> str:
+    """Everything a party sent and heard must be in the transcript, byte for byte."""
+    try:
+        rows = receipt.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InputError(f"{receipt} is not a receipt: {error}") from None
+    known = {line.opened.raw for line in transcript.lines}
+    mine = _lines(receipt.name, rows, transcript.study)
+    if not mine:
+        raise InputError(f"{receipt} is not a receipt: it is empty")
+    for line in mine:
+        if line.opened.raw not in known:
+            _, step, sender = line.place
+            raise DoesNotHold(
+                f"{receipt.name}, line {line.number}: the {step!r} message by {sender} is not in "
+                "the transcript; it was left out, or another was shown to this party"
+            )
+    return f"all {len(mine)} messages of the receipt are in the transcript"
 
 
 def _check_enrolment(transcript: Transcript, result: dict[str, Any]) -> None:

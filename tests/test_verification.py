@@ -13,7 +13,7 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.results import write_results
+from mpc_rr.results import write_ending, write_results
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 from mpc_rr.verification import DoesNotHold, verify
@@ -159,3 +159,37 @@ def test_what_is_no_result_folder_is_told(honest, tmp_path, file, content):
         verify(folder)
     with pytest.raises(InputError, match="is not a result folder"):
         verify(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
+def test_a_party_finds_its_own_messages_in_the_transcript(tmp_path, protocol):
+    scenario = make_scenario(random_records(12, SIZES, seed=3), SIZES, protocol=protocol)
+    result = run_study(scenario, transport="memory", seed=2)
+    write_results(result, tmp_path / "run")
+    for name in ("party-01", "party-12"):
+        write_ending(result.parties[name], tmp_path / name)
+        confirmed = verify(tmp_path / "run", tmp_path / name / "receipt.jsonl")
+        assert "messages of the receipt are in the transcript" in confirmed[-1]
+        steps = [line["step"] for line in lines_of_file(tmp_path / name / "receipt.jsonl")]
+        assert set(protocol.steps) - {"share"} <= set(steps)
+        assert steps[-1] == "verdict"
+
+
+def lines_of_file(path):
+    return [json.loads(row) for row in path.read_text().splitlines()]
+
+
+def test_a_party_that_was_left_out_can_show_it(honest, tmp_path):
+    """The receipt of a study that went otherwise: signed by all, and not in this transcript."""
+    scenario = make_scenario(
+        random_records(12, SIZES, seed=3), SIZES, protocol=RRIndependent(keep=0.6)
+    )
+    other = run_study(scenario, transport="memory", seed=77)
+    write_ending(other.parties["party-05"], tmp_path / "me")
+    with pytest.raises(DoesNotHold, match="is not in the transcript; it was left out"):
+        verify(honest["rr_independent"], tmp_path / "me" / "receipt.jsonl")
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(InputError, match="it is empty"):
+        verify(honest["rr_independent"], tmp_path / "empty")
+    with pytest.raises(InputError, match="is not a receipt"):
+        verify(honest["rr_independent"], tmp_path / "nothing")

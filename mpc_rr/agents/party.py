@@ -310,6 +310,7 @@ class Party:
             ending = await self._protocol.party(protocol, self.study.schema, self._record)
             return await self._confirmed(session, ending)
         except _NewRoster:
+            self.mailbox.transcript.clear()  # the receipt is of the attempt that counts
             if session.committed:
                 raise Misconduct(
                     "the coordinator asks for another sum after I published my part of one; "
@@ -367,7 +368,8 @@ class Party:
             unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):
             unconfirmed = session.others
-        return msgspec.structs.replace(ending, unconfirmed=unconfirmed)
+        receipt = tuple(self.mailbox.transcript)
+        return msgspec.structs.replace(ending, unconfirmed=unconfirmed, receipt=receipt)
 
     async def _verdict(self, session: PartySession, ending: Ending) -> tuple[str, ...]:
         """Wait for the verdict and make sure that the others have the same result."""
@@ -375,6 +377,7 @@ class Party:
             VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.timeout_s
         )
         verdict, digest = arrived[COORDINATOR].message(Verdict), ending.digest
+        self.mailbox.transcribe(arrived[COORDINATOR].raw)
         if verdict.result_digest != digest:
             raise Misconduct(
                 "the coordinator announces another result than I computed", [COORDINATOR]

@@ -78,17 +78,21 @@ def synthesize(
 @app.command("verify")
 def verify_command(
     run: RunFolder,
+    receipt: Annotated[
+        Path | None,
+        typer.Option(help="Your own receipt.jsonl (mpc-rr party --out): were you left out?"),
+    ] = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
     """Check a result folder against its transcript: signatures, sums, clusters, estimates.
 
     Needs no network and no secret. Ends with the first line that does not hold, if there is one.
-    What it cannot see is whether somebody's answer was left out: that party can.
+    Whether somebody's answer was left out, that party can tell, with its receipt.
     """
     with plain_errors(verbose):
         with messages().status("replaying the transcript"):
-            confirmed = verify(run)
+            confirmed = verify(run, receipt)
         if as_json:
             print_json({"holds": True, "confirmed": confirmed})
             return

@@ -103,7 +103,7 @@ class Mailbox:
         self.routed: dict[tuple[str, str], dict[str, dict[str, bytes]]] = {}
         """By (session, step): the sealed parcels this coordinator routed, by sender and target."""
         self.transcript: list[bytes] = []
-        """The public messages, in the protocol's order."""
+        """The public messages, in the protocol's order; a party's: its own, and what it heard."""
         self._targets = (me, EVERYONE)
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}

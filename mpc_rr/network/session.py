@@ -155,11 +155,13 @@ class PartySession(Session):
 
     async def report(self, message: Message) -> None:
         """Write publicly to the coordinator."""
-        await self.send(COORDINATOR, message)
+        raw = await self.mailbox.tell(self.name, COORDINATOR, message)
+        self.mailbox.transcribe(raw)
 
     async def hear(self, kind: type[M], *, check: Check[M] | None = None) -> M:
         """What the coordinator announces to everyone; it must pass the check."""
         arrived = await self._collect(kind, (COORDINATOR,))
+        self.mailbox.transcribe(arrived[COORDINATOR].raw)
         return self._understand_all(arrived, kind, check)[COORDINATOR]
 
     async def exchange(
@@ -181,6 +183,7 @@ class PartySession(Session):
         """Write publicly to everyone; returns what every party, we included, wrote."""
         kind, box = type(message), self.mailbox
         raw = box.write(self.name, kind.step, EVERYONE, message)
+        box.transcribe(raw)
         await box.post(self.name, kind.step, COORDINATOR, raw)
         # The coordinator must have checked what it hands on: a bad message here is its doing.
         arrived = await self._open_bundle(kind, self.parties, EVERYONE, blame_sender=False)

@@ -13,6 +13,9 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     unconfirmed: tuple[str, ...] = ()
     """Parties whose confirmation of the very same result was not seen."""
 
+    receipt: tuple[bytes, ...] = ()
+    """For a party: the signed public messages it sent and the announcements it heard."""
+
     @property
     def digest(self) -> bytes:
         """By which agents see that they mean the same result."""
