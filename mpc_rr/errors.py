@@ -82,6 +82,9 @@ class Misconduct(StudyError):
 class Aborted(StudyError):
     """The coordinator's signed verdict: the study ends without a result."""
 
+    receipt: tuple[bytes, ...] = ()
+    """The signed public messages this party sent and heard until then, the verdict included."""
+
 
 def listing(names: Iterable[str], limit: int = 5) -> str:
     """``a, b and 3 more``: names in a sentence, however many there are."""

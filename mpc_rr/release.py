@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from mpc_rr.data import read_columns, read_csv
-from mpc_rr.errors import DataError, InputError, SchemaError
+from mpc_rr.errors import InputError, SchemaError
 from mpc_rr.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform
@@ -247,16 +247,16 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
     except (ValueError, SchemaError) as error:
         raise InputError(f"{folder} is not a result folder: {error}") from None
-    if result.get("status") != "done":
+    if not isinstance(result, dict) or result.get("status") != "done":
         raise InputError(f"the study in {folder} did not end well; there is nothing to estimate")
     if "design" not in result:
         raise InputError(
-            f"the study in {folder} published exact counts (protocol {result.get('protocol')}); "
-            "they are in its pairs folder"
+            f"the study in {folder} published tables of pairs (protocol "
+            f"{result.get('protocol')}); they are in its pairs folder"
         )
     try:
         return Run(study, result, Estimates(study.schema, _fitted(folder, study, result["design"])))
-    except (KeyError, TypeError, ValueError, DataError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, InputError) as error:
         raise InputError(f"{folder} is damaged: {error}") from None
 
 

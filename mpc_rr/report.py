@@ -35,6 +35,13 @@ Rows = Sequence[Sequence[object]]
 def report(folder: Path, truth: Path | None = None) -> str:
     """The HTML of a result folder; `InputError` if it is none."""
     study, result, cost = _read(folder)
+    try:
+        return _page(study, result, cost, truth)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"{folder / 'result.json'} is damaged: {error!r}") from None
+
+
+def _page(study: Study, result: dict[str, Any], cost: dict[str, Any], truth: Path | None) -> str:
     true_shares = _true_shares(truth, study) if truth is not None else None
     parts = [
         f"<h1>{_text(study.title)}</h1>",

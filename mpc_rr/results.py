@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from mpc_rr.release import (
     pairs_files,
     participation_document,
 )
-from mpc_rr.scenario import study_json
+from mpc_rr.scenario import Study, study_json
 from mpc_rr.schema import Schema
 from mpc_rr.study import StudyResult
 
@@ -107,7 +107,7 @@ def result_document(result: StudyResult) -> dict[str, Any]:
         "attempts": outcome.attempts,
         "parties": {
             "expected": study.parties.count,
-            "counted": list(outcome.members) if isinstance(outcome.result, PairCounts) else [],
+            "counted": counted(outcome.result, outcome.members),
             "excluded": [{"party": e.name, "reason": e.reason} for e in outcome.excluded],
             "unconfirmed": list(outcome.unconfirmed),
         },
@@ -119,14 +119,16 @@ def result_document(result: StudyResult) -> dict[str, Any]:
     }
     if outcome.result is None:
         return document | {"cause": outcome.cause, "culprits": list(outcome.culprits)}
-    return document | {"privacy": privacy_document(result)} | ending_document(outcome.result)
+    return (
+        document
+        | {"privacy": privacy_document(study, len(outcome.members))}
+        | ending_document(outcome.result)
+    )
 
 
-def privacy_document(result: StudyResult) -> dict[str, Any]:
+def privacy_document(study: Study, asked: int) -> dict[str, Any]:
     """What taking part cost each party, in the three readings. An ε without bound is null."""
-    study = result.study
-    asked = max(len(result.outcome.members), 2)
-    releases = study.protocol.releases(study.name, study.schema, asked)
+    releases = study.protocol.releases(study.name, study.schema, max(asked, 2))
     reading = Ledger(releases=releases).reading()
     return {
         "local_epsilon": bounded(reading.local),
@@ -136,6 +138,19 @@ def privacy_document(result: StudyResult) -> dict[str, Any]:
         "in_words": in_words(reading.local),
         "releases": [asdict(r) | {"epsilon": bounded(r.epsilon)} for r in releases],
     }
+
+
+def counted(ending: Ending | None, members: Sequence[str]) -> list[str]:
+    """Whose answers are in a result, where that is known."""
+    match ending:
+        case Collected():
+            return list(ending.answered)
+        case CollectedViews():
+            return list(ending.answers)
+        case PairCounts() | RandomizedPairs():
+            return list(members) if ending.n == len(members) else []
+        case _:
+            return []
 
 
 def ending_document(ending: Ending) -> dict[str, Any]:

@@ -9,6 +9,7 @@ send an answer in time; only that party, with its own report, can tell.
 
 import base64
 import binascii
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.agents.roster import roster_digest, run_id
+from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError, MpcRrError
 from mpc_rr.network.messages import (
@@ -40,7 +41,7 @@ from mpc_rr.network.session import Check, Gathered
 from mpc_rr.protocols.collection import Collected
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.rr_views import CollectedViews
-from mpc_rr.results import ending_document, ending_files
+from mpc_rr.results import counted, ending_document, ending_files, privacy_document
 from mpc_rr.scenario import Study, study_from_json
 
 
@@ -86,18 +87,14 @@ class Transcript:
     used: set[int] = field(default_factory=set)
 
     def at(self, session: str, step: str) -> dict[str, Line]:
-        """The lines of one step, by sender; each is signed by its sender, and there once."""
+        """The lines of one step, by sender; each is there once."""
         found: dict[str, Line] = {}
         for line in self.lines:
             if line.place[:2] != (session, step):
                 continue
             sender = line.place[2]
-            if sender not in self.keys:
-                raise line.wrong("its sender is not in the roster")
             if sender in found:
                 raise line.wrong(f"{sender} has spoken in this step before")
-            if not line.opened.signed_by(self.keys[sender]):
-                raise line.wrong(f"its signature is not {sender}'s")
             found[sender] = line
             self.used.add(line.number)
         return found
@@ -142,6 +139,9 @@ class ReplaySession:
     async def gather(self, kind: type[M], *, check: Check[M] | None = None) -> Gathered[M]:
         """What those reported who did."""
         lines = self.transcript.at(self.name, kind.step)
+        for party, line in lines.items():
+            if party not in self.parties:
+                raise line.wrong(f"{party} is not in the roster")
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
         silent = tuple(party for party in self.parties if party not in messages)
         return Gathered(messages, silent, {})
@@ -167,6 +167,13 @@ def verify(folder: Path, receipt: Path | None = None) -> list[str]:
 
     With a party's ``receipt.jsonl``, also that all it sent and heard is in the transcript.
     """
+    try:
+        return _verify(folder, receipt)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DoesNotHold(f"{folder / 'result.json'} is damaged: {error!r}") from None
+
+
+def _verify(folder: Path, receipt: Path | None) -> list[str]:
     study, result, lines = _read(folder)
     confirmed = []
     if study.digest.hex() != result["study"]["digest"]:
@@ -181,10 +188,14 @@ def verify(folder: Path, receipt: Path | None = None) -> list[str]:
     ending = _check_verdict(transcript, session, members, ending)
     confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
     _check_all_used(transcript)
+    _check_head(folder, study, result, ending, members)
     _check_published(folder, result, ending)
-    confirmed.append("result.json and all tables are what follows from it")
+    confirmed.append(
+        "result.json and all tables are what follows from it (seed, transport, rejected messages "
+        "and costs cannot be checked; nor why somebody did not answer)"
+    )
     if receipt is not None:
-        confirmed.append(_check_receipt(transcript, receipt))
+        confirmed.append(_check_receipt(transcript, session, receipt))
     return confirmed
 
 
@@ -214,7 +225,7 @@ def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
     return lines
 
 
-def _check_receipt(transcript: Transcript, receipt: Path) -> str:
+def _check_receipt(transcript: Transcript, session: str, receipt: Path) -> str:
     """Everything a party sent and heard must be in the transcript, byte for byte."""
     try:
         rows = receipt.read_text(encoding="utf-8").splitlines()
@@ -225,11 +236,13 @@ def _check_receipt(transcript: Transcript, receipt: Path) -> str:
     if not mine:
         raise InputError(f"{receipt} is not a receipt: it is empty")
     for line in mine:
-        if line.opened.raw not in known:
-            _, step, sender = line.place
+        place, step, sender = line.place
+        counted = place.split("/")[0] in (session, "verdict")
+        if line.opened.raw not in known or not counted:
             raise DoesNotHold(
                 f"{receipt.name}, line {line.number}: the {step!r} message by {sender} is not in "
-                "the transcript; it was left out, or another was shown to this party"
+                "the transcript of what was counted; it was left out, or another was shown to "
+                "this party"
             )
     return f"all {len(mine)} messages of the receipt are in the transcript"
 
@@ -253,27 +266,57 @@ def _check_enrolment(transcript: Transcript, result: dict[str, Any]) -> None:
         if line.opened.envelope.header.run != run:
             raise line.wrong("it belongs to another run")
         if line.place[1] == Join.step:
-            join, name = line.message(Join), line.place[2]
-            if not line.opened.signed_by(join.identity):
-                raise line.wrong("it is not signed with the key it brings")
-            if name in transcript.keys:
-                raise line.wrong(f"{name} has joined before")
-            transcript.keys[name] = join.identity
-            transcript.used.add(line.number)
+            _check_join(transcript, line)
+    if len(transcript.keys) - 1 > transcript.study.parties.count:
+        raise DoesNotHold("transcript.jsonl: more parties joined than the study has")
+    _check_signatures(transcript)
+
+
+def _check_join(transcript: Transcript, line: Line) -> None:
+    join, name = line.message(Join), line.place[2]
+    if not line.opened.signed_by(join.identity):
+        raise line.wrong("it is not signed with the key it brings")
+    if name in transcript.keys:
+        raise line.wrong(f"{name} has joined before")
+    transcript.keys[name] = join.identity
+    transcript.used.add(line.number)
+
+
+def _check_signatures(transcript: Transcript) -> None:
+    """Of every line, whether or not anything follows from it."""
+    for line in transcript.lines:
+        sender = line.place[2]
+        if sender not in transcript.keys:
+            raise line.wrong("its sender has not joined")
+        if not line.opened.signed_by(transcript.keys[sender]):
+            raise line.wrong(f"its signature is not {sender}'s")
 
 
 def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    """The last roster's members have joined, with these keys, and were shown this roster."""
-    session = f"attempt-{result['attempts']}"
-    for attempt in range(1, int(result["attempts"])):
-        for line in transcript.lines:
-            if line.place[0].split("/")[0] == f"attempt-{attempt}":
-                transcript.used.add(line.number)  # given up; nothing follows from it
-    line, roster = transcript.by_coordinator(session, Roster)
-    for member in roster.members:
-        if transcript.keys.get(member.name) != member.identity:
-            raise line.wrong(f"{member.name} did not join with the key it has here")
+    """The rosters follow from each other; the last one's members were shown it."""
+    attempts = sum(line.place[1] == Roster.step for line in transcript.lines)
+    if attempts < 1 or (attempts > 1 and not transcript.study.protocol.mutual):
+        raise DoesNotHold("transcript.jsonl: there must be one roster, or one for each attempt")
+    roster: Roster | None = None
+    for number in range(1, attempts + 1):
+        line, latest = transcript.by_coordinator(session_name(number), Roster)
+        for member in latest.members:
+            if transcript.keys.get(member.name) != member.identity:
+                raise line.wrong(f"{member.name} did not join with the key it has here")
+        fault = roster_fault(latest, transcript.study, roster)
+        if fault is not None or latest.attempt != number:
+            raise line.wrong(fault or "it is of another attempt")
+        roster = latest
+    assert roster is not None
+    given_up = {session_name(number) for number in range(1, attempts)}
+    transcript.used |= {
+        line.number for line in transcript.lines if line.place[0].split("/")[0] in given_up
+    }
+    session = session_name(attempts)
     _check_shown(transcript, session, roster)
+    excluded = [{"party": e.name, "reason": e.reason} for e in roster.excluded]
+    if result["attempts"] != attempts or result["parties"]["excluded"] != excluded:
+        raise DoesNotHold("result.json: attempts or excluded parties are not those of the roster")
     return tuple(member.name for member in roster.members), session
 
 
@@ -338,6 +381,29 @@ def _check_all_used(transcript: Transcript) -> None:
             raise line.wrong("it has no place in this protocol")
 
 
+def _check_head(
+    folder: Path, study: Study, result: dict[str, Any], ending: Ending, members: tuple[str, ...]
+) -> None:
+    """What result.json says of the study, its price and its parties."""
+    transcript = (folder / "transcript.jsonl").read_bytes()
+    expected = {
+        "protocol": study.protocol.name,
+        "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
+        "privacy": privacy_document(study, len(members)),
+        "transcript": {
+            "messages": len(transcript.splitlines()),
+            "digest": hashlib.sha256(transcript).hexdigest(),
+        },
+    }
+    for key, value in expected.items():
+        if result.get(key) != json.loads(json.dumps(value)):
+            raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
+    parties = result["parties"]
+    said = (parties["expected"], parties["counted"], parties["unconfirmed"])
+    if said != (study.parties.count, counted(ending, members), list(ending.unconfirmed)):
+        raise DoesNotHold("result.json: 'parties' is not what follows from the transcript")
+
+
 def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:
     """The published numbers, to the last digit."""
     if isinstance(ending, Collected | CollectedViews):
@@ -354,7 +420,7 @@ def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> No
     for name, content in ending_files(ending).items():
         try:
             published = (folder / name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise DoesNotHold(f"{name} cannot be read: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            raise DoesNotHold(f"{name} cannot be read: {error}") from None
         if published != content:
             raise DoesNotHold(f"{name} is not what follows from the transcript")

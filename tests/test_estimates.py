@@ -147,7 +147,7 @@ def test_folders_that_cannot_be_queried_are_told(tmp_path):
         read_run(tmp_path / "nothing")
     exact = make_scenario(random_records(5, (2, 3)), (2, 3))
     write_results(run_study(exact, transport="memory"), tmp_path / "exact")
-    with pytest.raises(InputError, match="published exact counts"):
+    with pytest.raises(InputError, match="published tables of pairs"):
         read_run(tmp_path / "exact")
     scenario = make_scenario(random_records(5, (2, 3)), (2, 3), protocol=RRJoint(epsilon=4.0))
     write_results(run_study(scenario, transport="memory"), tmp_path / "run")

@@ -4,9 +4,11 @@ import base64
 import json
 
 import pytest
-from helpers import make_scenario, random_records
+from helpers import make_scenario, make_study, random_records, simulate
 
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.errors import InputError
+from mpc_rr.network.session import Gathered
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
@@ -15,7 +17,7 @@ from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.results import write_ending, write_results
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
+from mpc_rr.study import StudyResult, run_study
 from mpc_rr.verification import DoesNotHold, verify
 
 SIZES = (2, 3, 2)
@@ -107,6 +109,12 @@ def test_every_missing_or_repeated_line_is_noticed(honest, tmp_path, name):
         ("exact_pairs", "pairs", []),
         ("clusters_each", "design", {}),
         ("exact_pairs", "unconfirmed", ["party-01"]),
+        ("rr_views", "privacy", None),
+        ("rr_views", "protocol", "rr_joint"),
+        ("rr_views", "parties", {}),
+        ("rr_views", "attempts", 2),
+        ("rr_views", "transcript", {}),
+        ("rr_views", "study", None),
         ("exact_pairs", "run", "00"),
         ("exact_pairs", "coordinator", "00"),
     ],
@@ -179,17 +187,54 @@ def lines_of_file(path):
     return [json.loads(row) for row in path.read_text().splitlines()]
 
 
-def test_a_party_that_was_left_out_can_show_it(honest, tmp_path):
-    """The receipt of a study that went otherwise: signed by all, and not in this transcript."""
-    scenario = make_scenario(
-        random_records(12, SIZES, seed=3), SIZES, protocol=RRIndependent(keep=0.6)
-    )
-    other = run_study(scenario, transport="memory", seed=77)
-    write_ending(other.parties["party-05"], tmp_path / "me")
-    with pytest.raises(DoesNotHold, match="is not in the transcript; it was left out"):
-        verify(honest["rr_independent"], tmp_path / "me" / "receipt.jsonl")
+def test_a_party_that_was_left_out_can_show_it(tmp_path):
+    """The coordinator forgets one answer and publishes the rest, all of it consistent."""
+
+    class Forgetful(Coordinator):
+        async def _one_attempt(self, session):
+            sub = session.sub
+
+            def forgetting(label):
+                inner = sub(label)
+                gather = inner.gather
+
+                async def gathered(kind, *, check=None):
+                    found = await gather(kind, check=check)
+                    lost = found.messages.pop("party-05")
+                    raw = next(r for r in self.mailbox.transcript if lost.codes in r)
+                    self.mailbox.transcript.remove(raw)
+                    return Gathered(found.messages, ("party-05",), {})
+
+                inner.gather = gathered
+                return inner
+
+            session.sub = forgetting
+            return await super()._one_attempt(session)
+
+    records = random_records(12, (40, 50), seed=3)  # so many values that no two reports are equal
+    study = make_study(12, (40, 50), protocol=RRIndependent(keep=0.9), minimum=10)
+    outcome, ends = simulate(study, records, coordinator=Forgetful, seed=2)
+    write_results(StudyResult(study, outcome, ends, 2, "memory"), tmp_path / "run")
+    verify(tmp_path / "run")
+    write_ending(ends["party-04"], tmp_path / "counted")
+    verify(tmp_path / "run", tmp_path / "counted" / "receipt.jsonl")
+    write_ending(ends["party-05"], tmp_path / "lost")
+    with pytest.raises(DoesNotHold, match="'answer' message by party-05 is not in the transcript"):
+        verify(tmp_path / "run", tmp_path / "lost" / "receipt.jsonl")
+
+
+def test_receipts_that_are_none_are_told(honest, tmp_path):
     (tmp_path / "empty").write_text("")
     with pytest.raises(InputError, match="it is empty"):
         verify(honest["rr_independent"], tmp_path / "empty")
     with pytest.raises(InputError, match="is not a receipt"):
         verify(honest["rr_independent"], tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("damage", [{}, {"study": None}, {"attempts": None}, {"silent": None}])
+def test_damaged_results_are_one_clear_error(honest, tmp_path, damage):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    result = json.loads((folder / "result.json").read_text()) if damage else {"status": "done"}
+    (folder / "result.json").write_text(json.dumps(result | damage))
+    with pytest.raises(DoesNotHold):
+        verify(folder)

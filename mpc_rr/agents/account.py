@@ -10,6 +10,7 @@ import base64
 import binascii
 import contextlib
 import fcntl
+import hashlib
 import math
 import os
 import tempfile
@@ -23,6 +24,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.privacy.ledger import Ledger, Release, bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.scenario import Study
+from mpc_rr.schema import Record
 
 FILE = "account.json"
 VERSION = 1
@@ -36,7 +38,9 @@ class Enrolment(msgspec.Struct):
     """A study this party took part in: its digest, and what was drawn for it, by label."""
 
     digest: str
-    drawn: dict[str, str] = {}
+    record: str
+    """A salted hash of the record it was about, to notice another one."""
+    drawn: dict[str, str]
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,16 +66,25 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Books(msgspec.Struct, forbid_unknown_fields=True):
-    version: int = VERSION
-    releases: list[_Entry] = []
-    enrolments: dict[str, Enrolment] = {}
+    version: int
+    releases: list[_Entry]
+    enrolments: dict[str, Enrolment]
+
+
+def _empty() -> _Books:
+    return _Books(VERSION, [], {})
+
+
+def _hashed(record: Record, salt: bytes | None = None) -> str:
+    salt = os.urandom(16) if salt is None else salt
+    return salt.hex() + hashlib.sha256(salt + repr(tuple(record)).encode()).hexdigest()
 
 
 class Account:
     """The books of one party. This one lives in memory only."""
 
     def __init__(self, budget: float = math.inf) -> None:
-        self._books = _Books()
+        self._books = _empty()
         self.budget = Ledger(budget).budget
 
     def __repr__(self) -> str:
@@ -84,7 +97,8 @@ class Account:
 
     def planned(self, study: Study) -> list[Release]:
         """What taking part in a study would add: nothing if it was paid for before."""
-        if study.name in self._books.enrolments:
+        known = self._books.enrolments.get(study.name)
+        if known is not None and known.digest == study.digest.hex():
             return []
         return study.protocol.releases(study.name, study.schema, study.parties.count)
 
@@ -121,13 +135,20 @@ class Account:
             "budget": bounded(self.budget),
         }
 
-    def enrol(self, study: Study) -> None:
+    def enrol(self, study: Study, record: Record) -> None:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""
         self.check(study)
-        if study.name not in self._books.enrolments:
+        known = self._books.enrolments.get(study.name)
+        if known is None:
             self._books.releases += [_Entry.of(release) for release in self.planned(study)]
-            self._books.enrolments[study.name] = Enrolment(study.digest.hex(), {})
+            enrolment = Enrolment(study.digest.hex(), _hashed(record), {})
+            self._books.enrolments[study.name] = enrolment
             self._save()
+        elif _hashed(record, bytes.fromhex(known.record[:32])) != known.record:
+            raise InputError(
+                f"these books answered study {study.name!r} for another record; each party needs "
+                "a state folder of its own; nothing was sent"
+            )
 
     def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
         """What was drawn for a study under this label; drawn and kept if it is new."""
@@ -196,16 +217,17 @@ def _read(file: Path) -> _Books:
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
-        return _Books()
+        return _empty()
     except OSError as error:
         raise StateError(f"{file} cannot be read: {error.strerror}") from None
     try:
         books = msgspec.json.decode(raw, type=_Books)
         _ = [entry.release for entry in books.releases]
         for enrolment in books.enrolments.values():
+            bytes.fromhex(enrolment.record[:32])
             for drawn in enrolment.drawn.values():
                 base64.b64decode(drawn, validate=True)
-    except (msgspec.MsgspecError, binascii.Error, InputError) as error:
+    except (msgspec.MsgspecError, binascii.Error, ValueError, InputError) as error:
         raise StateError(
             f"{file} is damaged ({error}); put back a copy, or start with an empty folder if you "
             "know what this party has answered before"

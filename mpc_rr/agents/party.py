@@ -11,13 +11,14 @@ from typing import TypeVar
 
 import msgspec
 
-from mpc_rr.agents.account import Account
+from mpc_rr.agents.account import Account, StateError
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
     Aborted,
     BrokerError,
     Dropout,
+    InputError,
     Misconduct,
     Refused,
     StudyError,
@@ -133,7 +134,8 @@ class Party:
                         return await self._attempt(roster)
                     except _NewRoster as news:
                         roster = news.roster
-            except Aborted:
+            except Aborted as aborted:
+                aborted.receipt = tuple(self.mailbox.transcript)
                 await self._goodbye()
                 raise
             except Misconduct as fault:
@@ -305,9 +307,8 @@ class Party:
         try:
             if roster is not None:
                 await self._compare_rosters(session, roster)
-            self._account.enrol(self.study)
-            protocol = session.sub(self.study.protocol.name)
-            ending = await self._protocol.party(protocol, self.study.schema, self._record)
+            self._account.enrol(self.study, self._record)
+            ending = await self._protocol_run(session.sub(self.study.protocol.name))
             return await self._confirmed(session, ending)
         except _NewRoster:
             self.mailbox.transcript.clear()  # the receipt is of the attempt that counts
@@ -318,6 +319,17 @@ class Party:
                     [COORDINATOR],
                 ) from None
             raise
+
+    async def _protocol_run(self, session: PartySession) -> Ending:
+        try:
+            return await self._protocol.party(session, self.study.schema, self._record)
+        except StateError:
+            raise
+        except InputError as error:
+            # Our own input was checked before: the coordinator's announcements lead nowhere.
+            raise Misconduct(
+                f"nothing can follow from what the coordinator announced: {error}", [COORDINATOR]
+            ) from None
 
     def _session(self, roster: Roster | None) -> PartySession:
         name = session_name(1 if roster is None else roster.attempt)
@@ -332,6 +344,7 @@ class Party:
         timeout_s = 2 * self.study.deadlines.round_s
         session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
         session.once = self._once
+        session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         return session
 
     def _once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
@@ -355,6 +368,7 @@ class Party:
         self._from_coordinator(opened)
         verdict = opened.message(Verdict)
         if not verdict.done:
+            self.mailbox.transcribe(opened.raw)
             self.mailbox.interrupt(Aborted(one_line(verdict.cause), verdict.culprits))
 
     async def _confirmed(self, session: PartySession, ending: Ending) -> Ending:

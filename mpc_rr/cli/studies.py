@@ -54,7 +54,9 @@ from mpc_rr.results import (
     check_folder,
     ending_document,
     result_document,
+    transcript_lines,
     write_ending,
+    write_folder,
     write_results,
 )
 from mpc_rr.scenario import Study, load_scenario
@@ -194,6 +196,8 @@ def party(
     """
     with plain_errors(verbose), _account(state, budget) as account:
         study = load_scenario(study_file).study
+        if state is None:
+            _note_no_books()
         if explain:
             _explain(study, account, as_json=as_json)
             return
@@ -237,6 +241,7 @@ def host(
         url = BrokerUrl.parse(broker, broker_ca)
         if out is not None:
             check_folder(out)
+        _note_no_books()
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
@@ -298,6 +303,14 @@ def _account(state: Path | None, budget: float) -> contextlib.AbstractContextMan
     if state is not None:
         return StoredAccount.open(state, budget)
     return contextlib.nullcontext(Account(budget))
+
+
+def _note_no_books() -> None:
+    messages().print(
+        "[yellow]Note[/]: without --state nothing is remembered: whoever answers a study again "
+        "draws anew and gives away as much again, and --budget limits this study alone.",
+        highlight=False,
+    )
 
 
 def _explain(study: Study, account: Account, *, as_json: bool) -> None:
@@ -387,6 +400,8 @@ def _show_party_end(
     study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
 ) -> None:
     if isinstance(end, MpcRrError):
+        if isinstance(end, Aborted) and out is not None and end.receipt:
+            write_folder({"receipt.jsonl": transcript_lines(end.receipt)}, out)
         raise end
     document = ending_document(end)
     if out is not None:

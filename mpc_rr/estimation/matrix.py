@@ -207,7 +207,7 @@ class KeepOrUniform(RRMatrix):
     @property
     def epsilon(self) -> float:
         """ln(1 + keep·r/(1 − keep))."""
-        if self._epsilon is not None:
+        if self._epsilon is not None and self.keep < 1:
             return self._epsilon
         if self.size == 1:
             return 0.0

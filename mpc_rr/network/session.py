@@ -147,10 +147,14 @@ class PartySession(Session):
     once: Once
     """Draw something that must never be drawn twice (set by the party's agent)."""
 
+    fewest: int = 1
+    most: int = 10**9
+    """With how few, and how many, parties the study goes on."""
+
     def sub(self, label: str) -> Self:
         """The session of a sub-protocol; what is drawn once stays drawn."""
         session = super().sub(label)
-        session.once = self.once
+        session.once, session.fewest, session.most = self.once, self.fewest, self.most
         return session
 
     async def report(self, message: Message) -> None:

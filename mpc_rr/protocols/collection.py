@@ -8,16 +8,16 @@ estimation (``mpc-rr verify``).
 """
 
 import hashlib
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import Dropout, InputError, listing
+from mpc_rr.errors import Dropout, InputError, Refused, listing
 from mpc_rr.estimation.designs import Design
+from mpc_rr.estimation.matrix import WORST_CONDITION
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
@@ -25,6 +25,10 @@ from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.schema import Record, Schema
 
 CODE_BYTES = 2
+MARK_BYTES = 8
+LARGEST_EPSILON = 30.0
+LARGEST_DOMAIN = 2**31
+"""A draw has 53 random bits; beyond this they would not reach every value alike."""
 MEMBER_BYTES = 256
 """More than a party's entry in the roster takes."""
 
@@ -113,10 +117,21 @@ def answers_digest(answers: dict[str, bytes]) -> bytes:
     return hasher.digest()
 
 
-def plausible(taken: AnswersTaken) -> None:
-    """``ValueError`` if an honest coordinator would not announce this."""
-    if not 1 <= taken.answered <= taken.asked:
-        raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
+def plausible(session: PartySession) -> Callable[[AnswersTaken], None]:
+    """A check: ``ValueError`` if an honest coordinator would not announce this."""
+
+    def check(taken: AnswersTaken) -> None:
+        if not session.fewest <= taken.answered <= taken.asked <= session.most:
+            raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
+
+    return check
+
+
+def design_mark(design: Design) -> bytes:
+    """Eight bytes that tell one design from another."""
+    pairs = zip(design.clusters, design.matrices, strict=True)
+    parts = [(cluster, repr(matrix)) for cluster, matrix in pairs]
+    return hashlib.sha256(msgspec.json.encode((design.sizes, parts))).digest()[:MARK_BYTES]
 
 
 def check_enough(session: CoordinatorSession, answered: Sequence[str]) -> None:
@@ -136,13 +151,20 @@ async def collect_party(
     """A party's steps: randomize, report, hear how many did."""
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
-    codes = session.once("answer", lambda rng: pack(design.randomize(truth, rng.uniform)[0]))
+    mark = design_mark(design)
+    drawn = session.once("answer", lambda rng: mark + pack(design.randomize(truth, rng.uniform)[0]))
+    if drawn[:MARK_BYTES] != mark:
+        raise Refused(
+            "this party answered the study before, when its attributes were clustered otherwise; "
+            "another answer would give away more"
+        )
+    codes = drawn[MARK_BYTES:]
 
     # Step 2: report it.
     await session.report(Answer(codes))
 
     # Step 3: hear the digest of all answers.
-    taken = await session.hear(AnswersTaken, check=plausible)
+    taken = await session.hear(AnswersTaken, check=plausible(session))
     reported = tuple(int(code) for code in unpack(codes, schema.sizes))
     return Participation(schema, taken.asked, taken.answered, taken.digest, reported)
 
@@ -175,6 +197,23 @@ async def collect_coordinator(
     )
 
 
+def check_design(design: Design) -> None:
+    """`InputError` unless reports by this design can be drawn exactly and estimated from."""
+    for matrix in design.matrices:
+        if matrix.size > LARGEST_DOMAIN:
+            raise InputError(
+                f"a cluster has {matrix.size:,} combinations; more than {LARGEST_DOMAIN:,} cannot "
+                "be drawn exactly; ask for fewer attributes at once"
+            )
+        if matrix.condition > WORST_CONDITION:
+            raise InputError("nothing of the true answers would be left; randomize less")
+        if not matrix.epsilon <= LARGEST_EPSILON:
+            raise InputError(
+                f"ε = {matrix.epsilon:.3g} for one answer protects nobody (at most "
+                f"{LARGEST_EPSILON:g} is allowed)"
+            )
+
+
 class Collection(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
@@ -194,9 +233,7 @@ class Collection(StudyProtocol, frozen=True):
 
     def check(self, schema: Schema) -> None:
         """The design must make sense, and what is reported must be estimable."""
-        for matrix in self.design(schema).matrices:
-            if not matrix.condition < math.inf:
-                raise InputError("nothing of the true answers would be left; randomize less")
+        check_design(self.design(schema))
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """No message is longer than a list of all parties' keys and names."""

@@ -29,6 +29,7 @@ from mpc_rr.protocols.collection import (
     Answer,
     Collected,
     Participation,
+    check_design,
     collect_coordinator,
     collect_party,
 )
@@ -73,7 +74,8 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
 
     def check(self, schema: Schema) -> None:
         """The options must make sense."""
-        self._spent(schema)
+        check_design(rr_clusters(schema.sizes, [(a,) for a in range(len(schema.sizes))],
+                                 self._spent(schema)))  # fmt: skip
         self.dependence.check(schema)
         if self.most_combinations < 1:
             raise InputError(f"most_combinations must be positive, not {self.most_combinations}")

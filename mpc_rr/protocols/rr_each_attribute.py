@@ -16,7 +16,14 @@ from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
-from mpc_rr.protocols.collection import CODE_BYTES, MEMBER_BYTES, check_enough, pack, unpack
+from mpc_rr.protocols.collection import (
+    CODE_BYTES,
+    MEMBER_BYTES,
+    check_design,
+    check_enough,
+    pack,
+    unpack,
+)
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.schema import Record, Schema
@@ -61,8 +68,7 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
 
     def check(self, schema: Schema) -> None:
         """The options must make sense, and leave something to estimate."""
-        for matrix in self.design(schema).matrices:
-            matrix.solve(np.zeros(matrix.size))
+        check_design(self.design(schema))
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """The tables of all pairs, or a list of all parties."""
@@ -83,6 +89,8 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         await session.report(FirstAnswer(codes))
 
         def in_order(message: ReportedPairs) -> None:
+            if not session.fewest <= message.n <= session.most:
+                raise ValueError(f"{message.n} answers in all")
             self._ending(schema, message)
 
         return self._ending(schema, await session.hear(ReportedPairs, check=in_order))

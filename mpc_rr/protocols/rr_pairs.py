@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpc_rr.errors import InputError
 from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
@@ -25,6 +26,7 @@ from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import packed_bytes
 from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import PARCEL_OVERHEAD_BYTES, STEPS, checked_tables
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.secure_sum import secure_sum_coordinator, secure_sum_party
@@ -97,6 +99,8 @@ class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
         """The options must make sense, and leave something to estimate."""
         for matrix in self._matrices(schema):
             matrix.check_invertible()
+            if not matrix.epsilon <= LARGEST_EPSILON:
+                raise InputError(f"ε = {matrix.epsilon:.3g} for a pair protects nobody")
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """A bundle of shares for all other parties."""

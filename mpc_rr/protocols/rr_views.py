@@ -22,6 +22,8 @@ from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.collection import (
+    LARGEST_DOMAIN,
+    LARGEST_EPSILON,
     MEMBER_BYTES,
     AnswersTaken,
     answers_digest,
@@ -153,8 +155,10 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
 
     def design(self, schema: Schema) -> ViewDesign:
         """Step 1."""
-        if not 0 < self.epsilon < 700:
-            raise InputError(f"epsilon must be positive (and below 700), not {self.epsilon}")
+        if not 0 < self.epsilon <= LARGEST_EPSILON:
+            raise InputError(
+                f"epsilon must be positive and at most {LARGEST_EPSILON:g}, not {self.epsilon}"
+            )
         if self.together is not None and not 2 <= self.together <= len(schema.sizes):
             raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")
         views = _views(schema.sizes, self.epsilon, self.together)
@@ -162,7 +166,9 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
 
     def check(self, schema: Schema) -> None:
         """The options must make sense."""
-        self.design(schema)
+        largest = max(mechanism.size for mechanism in self.design(schema).mechanisms.values())
+        if largest > LARGEST_DOMAIN:
+            raise InputError(f"a view has {largest:,} combinations; give a smaller together")
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """A report, or a list of all parties."""
@@ -190,7 +196,7 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         await session.report(ViewAnswer(report))
 
         # Step 4: hear the digest of all answers.
-        taken = await session.hear(AnswersTaken, check=plausible)
+        taken = await session.hear(AnswersTaken, check=plausible(session))
         view = tuple(schema.names[a] for a in design.views[read_report(report, design)[0]])
         return ViewParticipation(schema, taken.asked, taken.answered, taken.digest, view)
 

@@ -15,14 +15,15 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 
 STUDY = make_study(9, (2, 3), protocol=RRJoint(epsilon=1.5))
+RECORD = (1, 2)
 
 
 def test_what_is_drawn_stays_drawn_and_is_paid_once(tmp_path):
     with StoredAccount.open(tmp_path / "me", budget=2.0) as account:
-        account.enrol(STUDY)
+        account.enrol(STUDY, RECORD)
         assert account.once(STUDY, "answer", lambda: b"first") == b"first"
     with StoredAccount.open(tmp_path / "me", budget=2.0) as again:
-        again.enrol(STUDY)
+        again.enrol(STUDY, RECORD)
         assert again.once(STUDY, "answer", lambda: b"second") == b"first"
         assert again.ledger.spent == 1.5
         assert again.planned(STUDY) == []
@@ -31,24 +32,40 @@ def test_what_is_drawn_stays_drawn_and_is_paid_once(tmp_path):
 def test_another_study_adds_up_and_is_refused_beyond_the_budget(tmp_path):
     other = msgspec.structs.replace(STUDY, name="other")
     with StoredAccount.open(tmp_path, budget=2.0) as account:
-        account.enrol(STUDY)
+        account.enrol(STUDY, RECORD)
         with pytest.raises(InputError, match=r"total 3 exceeds the budget of 2"):
-            account.enrol(other)
+            account.enrol(other, RECORD)
         assert account.ledger.spent == 1.5
 
 
 def test_a_study_that_changed_since_is_refused():
     account = Account()
-    account.enrol(STUDY)
+    account.enrol(STUDY, RECORD)
     changed = msgspec.structs.replace(STUDY, protocol=RRJoint(epsilon=9.0))
     with pytest.raises(InputError, match="has changed since; nothing was sent"):
         account.check(changed)
 
 
+def test_another_record_is_refused():
+    account = Account()
+    account.enrol(STUDY, (1, 2))
+    account.enrol(STUDY, (1, 2))
+    with pytest.raises(InputError, match="for another record"):
+        account.enrol(STUDY, (0, 2))
+
+
+def test_an_explanation_of_a_changed_study_is_not_free():
+    account = Account()
+    account.enrol(STUDY, RECORD)
+    changed = msgspec.structs.replace(STUDY, protocol=RRJoint(epsilon=9.0))
+    assert account.explain(STUDY)["epsilon"] == 0
+    assert account.explain(changed)["epsilon"] == 9
+
+
 def test_exact_counts_have_no_bound_and_survive_the_disk(tmp_path):
     exact = make_study(9, (2, 3), protocol=ExactPairs())
     with StoredAccount.open(tmp_path) as account:
-        account.enrol(exact)
+        account.enrol(exact, RECORD)
     with StoredAccount.open(tmp_path) as account:
         assert math.isinf(account.ledger.spent)
     with pytest.raises(InputError, match="no ε bounds what this would give away"):
@@ -58,8 +75,9 @@ def test_exact_counts_have_no_bound_and_survive_the_disk(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"[]", b'{"version": 7}', b'{"releases": [{"epsilon": -1}]}',
-        b'{"enrolments": {"x": {"digest": "00", "drawn": {"answer": "%%"}}}}',
+        b"", b"{", b"[]", b"{}", b'{"version": 7, "releases": [], "enrolments": {}}',
+        b'{"version": 1, "releases": [{"epsilon": -1}], "enrolments": {}}',
+        b'{"version":1,"releases":[],"enrolments":{"x":{"digest":"","record":"","drawn":{"a":"%%"}}}}',
     ],
 )  # fmt: skip
 def test_damaged_books_are_refused_and_left_alone(tmp_path, content):
@@ -91,7 +109,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
 
 def test_a_crash_while_writing_leaves_the_old_books(tmp_path, monkeypatch):
     with StoredAccount.open(tmp_path) as account:
-        account.enrol(STUDY)
+        account.enrol(STUDY, RECORD)
         before = (tmp_path / "account.json").read_bytes()
         monkeypatch.setattr(os, "fsync", _full_disk)
         with pytest.raises(StateError, match="nothing was sent"):
@@ -105,14 +123,14 @@ def _full_disk(_):
 
 def test_the_books_are_for_the_party_alone(tmp_path):
     with StoredAccount.open(tmp_path / "me") as account:
-        account.enrol(STUDY)
+        account.enrol(STUDY, RECORD)
     assert (tmp_path / "me").stat().st_mode & 0o077 == 0
     assert (tmp_path / "me" / "account.json").stat().st_mode & 0o077 == 0
 
 
 def test_an_explanation_says_what_it_costs():
     account = Account(budget=4.0)
-    account.enrol(STUDY)
+    account.enrol(STUDY, RECORD)
     study = make_study(9, (2, 3), protocol=RRIndependent(epsilon=1.0), name="next")
     said = account.explain(study)
     assert said["epsilon"] == pytest.approx(1.0)
