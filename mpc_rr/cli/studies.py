@@ -196,8 +196,6 @@ def party(
     """
     with plain_errors(verbose), _account(state, budget) as account:
         study = load_scenario(study_file).study
-        if state is None:
-            _note_no_books()
         if explain:
             _explain(study, account, as_json=as_json)
             return
@@ -208,6 +206,8 @@ def party(
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
+        if state is None:
+            _note_no_books()
         ends = _run_parties(study, url, {own_name: own}, coordinator, seed, account)
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
@@ -241,10 +241,10 @@ def host(
         url = BrokerUrl.parse(broker, broker_ca)
         if out is not None:
             check_folder(out)
-        _note_no_books()
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
+        _note_no_books()
         ends = _run_parties(study, url, own, coordinator, seed)
         _show_host_end(study, ends, out, as_json=as_json)
 
