@@ -9,6 +9,7 @@ estimation (``mpc-rr verify``).
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -249,8 +250,15 @@ class Collection(StudyProtocol, frozen=True):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> Participation:
         """A party's part: its record goes in; a randomized one leaves."""
-        return await collect_party(session, schema, record, self.design(schema))
+        design = _design(type(self), msgspec.msgpack.encode(self), schema)
+        return await collect_party(session, schema, record, design)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
         """The coordinator's part."""
         return await collect_coordinator(session, schema, self.design(schema))
+
+
+@lru_cache(maxsize=16)
+def _design(kind: type[Collection], options: bytes, schema: Schema) -> Design:
+    """The design of a protocol, once for all parties of a host: finding λs takes a while."""
+    return msgspec.msgpack.decode(options, type=kind).design(schema)
