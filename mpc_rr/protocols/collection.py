@@ -242,7 +242,7 @@ class Collection(StudyProtocol, frozen=True):
 
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
         """One release for each cluster; each is seen under the party's name."""
-        design = self.design(schema)
+        design = _design(type(self), msgspec.msgpack.encode(self), schema)
         return [
             Release(study, self.name, tuple(schema.names[a] for a in cluster), matrix.epsilon)
             for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
