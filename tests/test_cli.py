@@ -337,6 +337,7 @@ def test_a_study_across_processes(small):
 RANDOMIZED = STUDY.replace('"exact_pairs"', '"rr_independent"\nkeep = 0.6')
 
 
+@pytest.mark.sweep  # half a minute: twenty interpreters start
 @pytest.mark.broker
 def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     """Every party in a process of its own, all with one seed: the same reports, the same shares."""
