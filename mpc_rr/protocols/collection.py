@@ -8,6 +8,7 @@ estimation (``mpc-rr verify``).
 """
 
 import hashlib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import ClassVar
@@ -228,9 +229,9 @@ class Collection(StudyProtocol, frozen=True):
         """No party needs another."""
         return False
 
+    @abstractmethod
     def design(self, schema: Schema) -> Design:
         """How a record is randomized."""
-        raise NotImplementedError
 
     def check(self, schema: Schema) -> None:
         """The design must make sense, and what is reported must be estimable."""

@@ -1,5 +1,7 @@
 """What a protocol must offer to be named in a study file."""
 
+from abc import ABCMeta, abstractmethod
+
 import msgspec
 
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -7,7 +9,11 @@ from mpc_rr.privacy.ledger import Release
 from mpc_rr.schema import Record, Schema
 
 
-class Ending(msgspec.Struct, frozen=True, kw_only=True):
+class _AbstractStruct(msgspec.StructMeta, ABCMeta):
+    """Structs of which a subclass that leaves something out cannot be made."""
+
+
+class Ending(msgspec.Struct, metaclass=_AbstractStruct, frozen=True, kw_only=True):
     """What a protocol gives its agents in the end: a result, or what a party knows of it."""
 
     unconfirmed: tuple[str, ...] = ()
@@ -17,13 +23,18 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """For a party: the signed public messages it sent and the announcements it heard."""
 
     @property
+    @abstractmethod
     def digest(self) -> bytes:
         """By which agents see that they mean the same result."""
-        raise NotImplementedError
 
 
 class StudyProtocol(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"
+    msgspec.Struct,
+    metaclass=_AbstractStruct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="name",
 ):
     """A protocol with its options: the ``[protocol]`` table of a study file.
 
@@ -31,9 +42,9 @@ class StudyProtocol(
     """
 
     @property
+    @abstractmethod
     def steps(self) -> tuple[str, ...]:
         """The steps in which parties send something, in order."""
-        raise NotImplementedError
 
     @property
     def mutual(self) -> bool:
@@ -48,18 +59,18 @@ class StudyProtocol(
     def check(self, schema: Schema) -> None:
         """`InputError` if the options make no sense with this schema."""
 
+    @abstractmethod
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """An upper bound on any of its messages, so that larger ones can be rejected."""
-        raise NotImplementedError
 
+    @abstractmethod
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
         """What a party gives away by taking part, for its ledger."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def party(self, session: PartySession, schema: Schema, record: Record) -> Ending:
         """A party's part."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
-        raise NotImplementedError
