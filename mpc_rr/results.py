@@ -132,6 +132,7 @@ def privacy_document(study: Study, asked: int) -> dict[str, Any]:
     reading = Ledger(releases=releases).reading()
     return {
         "local_epsilon": bounded(reading.local),
+        "local_delta": reading.local_delta,
         "claimed_epsilon": bounded(reading.claimed),
         "central_epsilon": bounded(reading.central),
         "central_delta": reading.delta,

@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,17 @@ class ReplaySession:
         line, recorded = self.transcript.by_coordinator(self.name, type(message))
         if encode(recorded) != encode(message):
             raise line.wrong("it does not follow from the messages before it")
+
+    async def announce_made(
+        self,
+        kind: type[M],
+        make: Callable[[], Awaitable[M]],  # noqa: ARG002  (only the coordinator could)
+        *,
+        check: Check[M],
+    ) -> M:
+        """What the coordinator announced; of how it came about, only that it passes the check."""
+        line, _ = self.transcript.by_coordinator(self.name, kind)
+        return self._checked(line, kind, check)
 
     def _checked(self, line: Line, kind: type[M], check: Check[M] | None) -> M:
         message = line.message(kind)

@@ -52,17 +52,18 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     epsilon: float | None
     claimed: float | None
     crowd: int | None
+    delta: float = 0.0
 
     @classmethod
     def of(cls, release: Release) -> "_Entry":
         return cls(release.study, release.mechanism, release.attributes, bounded(release.epsilon),
-                   release.claimed, release.crowd)  # fmt: skip
+                   release.claimed, release.crowd, release.delta)  # fmt: skip
 
     @property
     def release(self) -> Release:
         epsilon = math.inf if self.epsilon is None else self.epsilon
         return Release(self.study, self.mechanism, self.attributes, epsilon,
-                       self.claimed, self.crowd)  # fmt: skip
+                       self.claimed, self.crowd, self.delta)  # fmt: skip
 
 
 class _Books(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """The session: what a protocol sees of the network.
 
-A protocol is a coroutine that awaits only its session and draws only from ``session.rng``. Three
+A protocol is a coroutine that awaits only its session and draws only from ``session.rng``. Four
 kinds of round are enough for all of them, each costing a party one message up and one down:
 
 * ``exchange``: every party writes to every other party, privately. The coordinator routes sealed
@@ -9,9 +9,11 @@ kinds of round are enough for all of them, each costing a party one message up a
   messages and hands all of them to all (`CoordinatorSession.relay`).
 * ``report``: every party writes publicly to the coordinator, which announces one message to all
   (`CoordinatorSession.gather` and ``announce``). Whoever stays silent is left out, no more.
+* ``confide``: every party writes to the coordinator alone, which publishes only what it makes of it
+  (`CoordinatorSession.confided` and ``announce_made``). Nobody else can check how it was made.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Self
 
@@ -162,6 +164,10 @@ class PartySession(Session):
         raw = await self.mailbox.tell(self.name, COORDINATOR, message)
         self.mailbox.transcribe(raw)
 
+    async def confide(self, message: Message) -> None:
+        """Write to the coordinator alone; the message is sealed and enters no transcript."""
+        await self.mailbox.tell(self.name, COORDINATOR, message)
+
     async def hear(self, kind: type[M], *, check: Check[M] | None = None) -> M:
         """What the coordinator announces to everyone; it must pass the check."""
         arrived = await self._collect(kind, (COORDINATOR,))
@@ -276,6 +282,23 @@ class CoordinatorSession(Session):
         """Write one message to everyone."""
         raw = await self.mailbox.tell(self.name, EVERYONE, message)
         self.mailbox.transcribe(raw)
+
+    async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
+        """Serve a `PartySession.confide`: what every party wrote to us alone."""
+        return self._understand_all(await self._collect(kind, self.parties), kind, check)
+
+    async def announce_made(
+        self,
+        kind: type[M],  # noqa: ARG002  (whoever replays the study looks for it)
+        make: Callable[[], Awaitable[M]],
+        *,
+        check: Check[M],
+    ) -> M:
+        """Announce what only we can make; it must pass the check that everybody will make."""
+        message = await make()
+        check(message)
+        await self.announce(message)
+        return message
 
     async def route(
         self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None

@@ -37,6 +37,8 @@ class Release:
     """What the paper says, if that differs from ``epsilon``."""
     crowd: int | None = None
     """Among how many parties' answers it is hidden; None if it is seen under the party's name."""
+    delta: float = 0.0
+    """How likely ``epsilon`` is not to hold, at most."""
 
     def __post_init__(self) -> None:
         if not self.epsilon >= 0:
@@ -45,6 +47,8 @@ class Release:
             raise InputError(f"a claimed epsilon must not be negative, not {self.claimed}")
         if self.crowd is not None and self.crowd < 2:
             raise InputError(f"a crowd has at least two parties, not {self.crowd}")
+        if not 0 <= self.delta <= 1:
+            raise InputError(f"a delta lies between 0 and 1, not {self.delta}")
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,9 @@ class Reading:
     claimed: float
     central: float
     delta: float
+    """With which the central reading holds."""
+    local_delta: float
+    """With which the local one does; 0 but for noise that is added inside a sum."""
 
 
 @dataclass
@@ -107,7 +114,8 @@ class Ledger:
             release.epsilon if release.claimed is None else release.claimed
             for release in self.releases
         )
-        return Reading(self.spent, claimed, central, delta if hidden else 0.0)
+        own = math.fsum(release.delta for release in self.releases)
+        return Reading(self.spent, claimed, central, own + (delta if hidden else 0.0), own)
 
     def in_words(self) -> str:
         """What all releases together mean to the respondent."""

@@ -126,14 +126,16 @@ class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
         layout, matrices = PairLayout(schema.sizes), self._matrices(schema)
         drawn = session.once("pairs", lambda rng: _randomize(layout, matrices, record, rng))
         vector = layout.vector(np.frombuffer(drawn, dtype="<u4").tolist())
-        total = await secure_sum_party(session.sub("secure_sum"), vector)
-        return self._ending(layout, schema, total.astype(np.int64), len(session.parties))
+        n = len(session.parties)
+        total = await secure_sum_party(session.sub("secure_sum"), vector, n + 1)
+        return self._ending(layout, schema, total.astype(np.int64), n)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:
         """The coordinator's part: it learns what everybody learns."""
-        layout = PairLayout(schema.sizes)
-        total = await secure_sum_coordinator(session.sub("secure_sum"), layout.cells)
-        return self._ending(layout, schema, total.astype(np.int64), len(session.parties))
+        layout, n = PairLayout(schema.sizes), len(session.parties)
+        sums = session.sub("secure_sum")
+        total = await secure_sum_coordinator(sums, layout.cells, n + 1)
+        return self._ending(layout, schema, total.astype(np.int64), n)
 
     def _ending(self, layout: PairLayout, schema: Schema, total: Counts, n: int) -> RandomizedPairs:
         tables = checked_tables(layout, total, n, margins_agree=False)

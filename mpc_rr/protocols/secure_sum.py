@@ -2,15 +2,20 @@
 
 Every party splits *zero* into n random shares and sends one to each party. A party publishes its
 own vector plus all the shares it received: uniformly random to everybody else. In the grand total
-the shares cancel, and what remains is the sum of the vectors, modulo n + 1.
+the shares cancel, and what remains is the sum of the vectors, modulo ``modulus``.
 
-The paper counts one cell; here all cells are one vector, so there are two rounds in all. Each
-entry of a party's vector must be 0 or 1 (the sum of n of them is then below the modulus).
+The paper counts one cell, with a 0 or 1 from each party, modulo n + 1; here all cells are one
+vector, so there are two rounds in all, and the modulus is the caller's, who must know that the sum
+fits.
+
+If the sum is ``confided``, the last step goes to the coordinator alone, sealed: it learns the sum
+and answers for what it publishes of it, and nobody else learns anything.
 
 Trust: whoever misses the vectors of two parties or more learns nothing about these beyond the
 total. All parties must stay until the end; once one partial sum is out, there is no repetition.
 """
 
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -39,6 +44,14 @@ class Partial(Message, frozen=True):
     residues: bytes
 
 
+class ConfidedPartial(Message, frozen=True):
+    """Party j → coordinator, private: the same r_j."""
+
+    step: ClassVar[str] = "confided_partial"
+    sealed: ClassVar[bool] = True
+    residues: bytes
+
+
 def zero_shares(parties: int, cells: int, modulus: int, rng: Randomness) -> Residues:
     """One row per party; all but the first are uniform and independent, and the rows sum to 0."""
     free = rng.below(modulus, (parties - 1, cells))
@@ -60,16 +73,35 @@ def check_group(parties: int) -> None:
         )
 
 
-async def secure_sum_party(session: PartySession, values: Residues) -> Residues:
-    """A party's steps. ``values`` holds a 0 or 1 per cell; returns the sum over all parties."""
+async def secure_sum_party(
+    session: PartySession,
+    values: Residues,
+    modulus: int,
+    *,
+    before_publishing: Callable[[], None] = lambda: None,
+) -> Residues:
+    """A party's steps. ``values`` holds a residue per cell; returns the sum over all parties."""
+    partial = await _own_partial(session, values, modulus)
+    before_publishing()
+    partials = await session.publish(
+        Partial(pack(partial, modulus)), check=_in_order(len(values), modulus)
+    )
+
+    # Step 4: the shares cancel; what is left is the sum of the values.
+    return add([unpack(p.residues, len(values), modulus) for p in partials.values()], modulus)
+
+
+async def confided_sum_party(session: PartySession, values: Residues, modulus: int) -> None:
+    """A party's steps if only the coordinator is to learn the sum."""
+    partial = await _own_partial(session, values, modulus)
+    await session.confide(ConfidedPartial(pack(partial, modulus)))
+
+
+async def _own_partial(session: PartySession, values: Residues, modulus: int) -> Residues:
     n, cells = len(session.parties), len(values)
     check_group(n)
-    modulus = n + 1
 
-    def in_order(message: Share | Partial) -> None:
-        unpack(message.residues, cells, modulus)
-
-    # Step 1: choose n random numbers per cell that sum to 0 modulo n + 1.
+    # Step 1: choose n random numbers per cell that sum to 0 modulo ``modulus``.
     own_share, *sent = zero_shares(n, cells, modulus, session.rng)
 
     # Step 2: send r_ij to party j, for each j; r_ii stays here.
@@ -77,30 +109,34 @@ async def secure_sum_party(session: PartySession, values: Residues) -> Residues:
         party: Share(pack(share, modulus))
         for party, share in zip(session.others, sent, strict=True)
     }
-    received = await session.exchange(shares, check=in_order)
+    received = await session.exchange(shares, check=_in_order(cells, modulus))
 
-    # Step 3: add what was received, add the own value, and publish.
+    # Step 3: add what was received, and the own value. What follows cannot be taken back.
     held = [unpack(share.residues, cells, modulus) for share in received.values()]
-    partial = add([values, own_share, *held], modulus)
     session.point_of_no_return()
-    partials = await session.publish(Partial(pack(partial, modulus)), check=in_order)
-
-    # Step 4: the shares cancel; what is left is the sum of the values.
-    return add([unpack(p.residues, cells, modulus) for p in partials.values()], modulus)
+    return add([values, own_share, *held], modulus)
 
 
-async def secure_sum_coordinator(session: CoordinatorSession, cells: int) -> Residues:
+async def secure_sum_coordinator(
+    session: CoordinatorSession, cells: int, modulus: int, *, confided: bool = False
+) -> Residues:
     """The coordinator's part: it routes the shares it cannot read, and adds up as anyone can."""
-    n = len(session.parties)
-    check_group(n)
-    modulus = n + 1
-
-    def in_order(message: Partial) -> None:
-        unpack(message.residues, cells, modulus)
+    check_group(len(session.parties))
 
     # Step 2: hand every party its n - 1 sealed shares. After that partial sums may be out.
     await session.route(Share, before_handing_out=session.point_of_no_return)
 
-    # Steps 3 and 4: hand all partial sums to all, and add them.
-    partials = await session.relay(Partial, check=in_order)
+    # Steps 3 and 4: hand all partial sums to all, unless they are for us alone, and add them.
+    partials: Mapping[str, Partial | ConfidedPartial]
+    if confided:
+        partials = await session.confided(ConfidedPartial, check=_in_order(cells, modulus))
+    else:
+        partials = await session.relay(Partial, check=_in_order(cells, modulus))
     return add([unpack(p.residues, cells, modulus) for p in partials.values()], modulus)
+
+
+def _in_order(cells: int, modulus: int) -> Callable[[Share | Partial | ConfidedPartial], None]:
+    def check(message: Share | Partial | ConfidedPartial) -> None:
+        unpack(message.residues, cells, modulus)
+
+    return check

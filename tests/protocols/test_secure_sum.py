@@ -115,7 +115,7 @@ async def coalition_view(inputs, draws, corrupt):
     table = Table(names)
     totals = await asyncio.gather(
         *(
-            secure_sum_party(Seat(table, name, draw), np.array([value], np.uint64))
+            secure_sum_party(Seat(table, name, draw), np.array([value], np.uint64), 4)
             for name, value, draw in zip(names, inputs, draws, strict=True)
         )
     )
@@ -195,7 +195,7 @@ class ByHand:
 
 async def test_the_steps_are_those_of_the_paper():
     session = ByHand(Given([1, 2, 3, 3]))  # to b: (1, 2); to c: (3, 3); so own: (0, 3)
-    total = await secure_sum_party(session, np.array([1, 0], np.uint64))
+    total = await secure_sum_party(session, np.array([1, 0], np.uint64), 4)
     assert session.sent["b"].residues == bytes([1, 2])
     assert session.sent["c"].residues == bytes([3, 3])
     # own value (1, 0) + own share (0, 3) + received (3, 1) + (2, 2), modulo 4

@@ -1,0 +1,87 @@
+"""Noise that many parties add together: each a little, in total discrete Laplace.
+
+The difference of two geometric numbers is discrete Laplace, P(x) ∝ exp(−|x|/scale); and a geometric
+number is the sum of h independent Pólya (negative binomial) numbers of shape 1/h, for any h. So h
+honest parties that each add the difference of two Pólya numbers make the total private, and no one
+of them knows the total noise (Goryczka and Xiong 2015, in the discrete form). More parties than h
+only add more noise.
+
+Draws are exact but for the last of 64 random bits; what this can cost is the stated δ.
+"""
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+from scipy.special import gammaln
+
+from mpc_rr.errors import InputError
+from mpc_rr.randomness import Randomness
+
+WORD_BITS = 64
+SURE = 2.0**-40
+"""How seldom noise may be taken for a fault, or leave the range that is kept for it."""
+
+
+@functools.lru_cache(maxsize=64)
+def _survival(shape: float, scale: float) -> npt.NDArray[np.uint64]:
+    """P(Pólya > k) for k = 0, 1, …, in 64-bit words, in falling order."""
+    longest = math.ceil((WORD_BITS + 8) * math.log(2) * scale) + 2
+    k = np.arange(1, longest, dtype=np.float64)
+    success = -math.expm1(-1 / scale)
+    logs = gammaln(k + shape) - gammaln(k + 1) - math.lgamma(shape) + shape * math.log(success)
+    upper = np.cumsum(np.exp(logs - k / scale)[::-1])[::-1]
+    words = np.minimum(np.rint(upper * 2.0**WORD_BITS), 2.0**WORD_BITS - 2.0**11)
+    return words[words >= 1].astype(np.uint64)
+
+
+@dataclass(frozen=True)
+class NoiseShares:
+    """What each of many parties adds so that sums of their vectors become (ε, δ)-private.
+
+    ``sensitivity``: how much another record may change the sums in all ``cells`` together (L1).
+    ``honest``: so many parties surely add their share and tell nobody.
+    """
+
+    epsilon: float
+    sensitivity: int
+    honest: int
+    cells: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise InputError(f"the noise needs a positive, finite epsilon, not {self.epsilon}")
+        if self.honest < 1:
+            raise InputError("at least one party must add its noise honestly")
+
+    @property
+    def scale(self) -> float:
+        """Of the discrete Laplace noise in each cell."""
+        return self.sensitivity / self.epsilon
+
+    def draw(self, rng: Randomness) -> npt.NDArray[np.int64]:
+        """One party's share for every cell."""
+        rising = _survival(1 / self.honest, self.scale)[::-1]
+        words = np.frombuffer(rng.bytes(2 * self.cells * 8), dtype="<u8").reshape(2, -1)
+        up, down = len(rising) - np.searchsorted(rising, words, side="right")
+        return np.asarray(up - down, dtype=np.int64)
+
+    @property
+    def delta(self) -> float:
+        """What rounding the draws to 64 bits can cost: far below one in a million."""
+        entries = len(_survival(1 / self.honest, self.scale)) + 1
+        distance = 2 * self.cells * self.honest * entries * 2.0**-WORD_BITS
+        return min(1.0, (1 + math.exp(min(self.epsilon, 700.0))) * distance)
+
+    def standard_deviation(self, parties: int) -> float:
+        """Of the noise in one cell when ``parties`` add their shares."""
+        alpha = math.exp(-1 / self.scale)
+        return math.sqrt(2 * alpha * parties / self.honest) / (1 - alpha)
+
+    def bound(self, parties: int, cells: int = 1) -> int:
+        """The noise of so many parties in so many cells together, but for one case in 2⁴⁰."""
+        success = -math.expm1(-1 / self.scale)
+        return int(stats.nbinom.isf(SURE / 2, cells * parties / self.honest, success)) + 1
