@@ -17,7 +17,7 @@ from rich.text import Text
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
 from mpc_rr.errors import listing
-from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.privacy.odds import in_words
@@ -28,7 +28,7 @@ from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.protocols.rr_views import CollectedViews, ViewParticipation
 from mpc_rr.release import Reports, estimates_of
 from mpc_rr.reproduce.result import Reproduction
-from mpc_rr.results import dependences, single_person_cells
+from mpc_rr.results import dependences, shown_counts, single_person_cells
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Attribute
 from mpc_rr.study import StudyResult, Watch
@@ -111,11 +111,23 @@ def show_counts(console: Console, counts: PairCounts) -> None:
     console.print(table)
     ((a, b), _), strongest = rows[0]
     attributes = {attribute.name: attribute for attribute in counts.schema.attributes}
-    console.print(_count_table(attributes[a], attributes[b], strongest))
+    console.print(_count_table(attributes[a], attributes[b], shown_counts(strongest, counts)))
     if counts.unconfirmed:
         console.print(
             f"[yellow]Note[/]: {listing(counts.unconfirmed)} did not confirm to have the same "
             "result.",
+            highlight=False,
+        )
+    if counts.noise:
+        console.print(
+            f"Every count has noise in it (standard deviation {counts.noise:.1f}); nobody saw an "
+            "exact one.",
+            highlight=False,
+        )
+    if counts.suppressed_below:
+        console.print(
+            f"{counts.hidden_cells} cells are hidden: counts below {counts.suppressed_below}, and "
+            "what would give them away. Only the coordinator saw the exact counts.",
             highlight=False,
         )
     alone = single_person_cells(counts)
@@ -127,14 +139,14 @@ def show_counts(console: Console, counts: PairCounts) -> None:
         )
 
 
-def _count_table(rows: Attribute, columns: Attribute, counts: Counts) -> Table:
+def _count_table(rows: Attribute, columns: Attribute, counts: list[list[int | None]]) -> Table:
     title = escape(f"Counts of {rows.name} by {columns.name}")
     table = Table(title=title, title_justify="left")
     table.add_column(escape(rows.name))
     for category in columns.categories:
         table.add_column(escape(category), justify="right")
-    for category, row in zip(rows.categories, counts.tolist(), strict=True):
-        table.add_row(escape(category), *map(str, row))
+    for category, row in zip(rows.categories, counts, strict=True):
+        table.add_row(escape(category), *("hidden" if c is None else str(c) for c in row))
     return table
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from mpc_rr.data import read_columns, read_csv
 from mpc_rr.errors import InputError, SchemaError
 from mpc_rr.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform
+from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.estimation.views import FittedViews, ViewDesign
@@ -97,7 +98,7 @@ def pairs_files(found: RandomizedPairs) -> dict[str, str]:
     attributes = found.schema.attributes
     return {
         f"pairs/{pair_file(k, attributes[i].name, attributes[j].name)}": pair_csv(
-            attributes[i], attributes[j], table
+            attributes[i], attributes[j], table.tolist()
         )
         for k, ((i, j), table) in enumerate(found.pair_shares().items(), start=1)
     }
@@ -164,14 +165,14 @@ def collected_files(collected: Reports) -> dict[str, str]:
     for number, (i, j) in enumerate(PairLayout(schema.sizes).pairs, start=1):
         first, second = schema.attributes[i], schema.attributes[j]
         name = pair_file(number, first.name, second.name)
-        files[f"pairs/{name}"] = pair_csv(first, second, tables[i, j])
+        files[f"pairs/{name}"] = pair_csv(first, second, tables[i, j].tolist())
     return files
 
 
-def pair_csv(rows: Attribute, columns: Attribute, table: Codes | Array) -> str:
-    """The table of two attributes with their categories."""
+def pair_csv(rows: Attribute, columns: Attribute, table: Sequence[Sequence[object]]) -> str:
+    """The table of two attributes with their categories; what is None stays empty."""
     lines: list[list[Any]] = [[f"{rows.name} \\ {columns.name}", *columns.categories]]
-    for category, values in zip(rows.categories, table.tolist(), strict=True):
+    for category, values in zip(rows.categories, table, strict=True):
         lines.append([category, *values])
     return csv_text(lines)
 

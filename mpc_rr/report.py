@@ -173,12 +173,18 @@ def _pairs(result: dict[str, Any]) -> str:
         rows_of, columns_of = pair["categories"]
         numbers = pair.get("counts", pair.get("shares"))
         shown = [
-            (category, *(v if isinstance(v, int) else f"{v:.1%}" for v in row))
+            (category, *(_cell(value) for value in row))
             for category, row in zip(rows_of, numbers, strict=True)
         ]
         title = " by ".join(pair["attributes"])
         parts.append(f"<h3>{_text(title)}</h3>" + _table(("", *columns_of), shown))
     return "<h2>Tables</h2>" + "\n".join(parts) if parts else ""
+
+
+def _cell(value: float | None) -> object:
+    if value is None:
+        return "hidden"
+    return value if isinstance(value, int) else f"{value:.1%}"
 
 
 def _costs(cost: dict[str, Any]) -> str:

@@ -13,16 +13,17 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mpc_rr.agents.outcome import Outcome
-from mpc_rr.errors import InputError, ResultsError
-from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
+from mpc_rr.estimation.dependence import Dependence, Table, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.privacy.ledger import Ledger, bounded
 from mpc_rr.privacy.odds import in_words
@@ -53,18 +54,29 @@ def pair_names(schema: Schema) -> list[tuple[str, str]]:
 
 
 def dependences(counts: PairCounts) -> list[tuple[tuple[str, str], Dependence]]:
-    """The dependence of each pair of attributes, in the order of the tables."""
+    """The dependence of each pair of attributes, in the order of the tables.
+
+    Where counts are noisy or hidden it is that of the best guess, and has no p-value.
+    """
     schema = counts.schema
     ordinal = {attribute.name: attribute.type == "ordinal" for attribute in schema.attributes}
-    return [
+    tables: list[Table] = [*counts.tables] if counts.exact else [*counts.pair_shares().values()]
+    found = [
         ((a, b), dependence(table, both_ordinal=ordinal[a] and ordinal[b]))
-        for (a, b), table in zip(pair_names(schema), counts.tables, strict=True)
+        for (a, b), table in zip(pair_names(schema), tables, strict=True)
     ]
+    return found if counts.exact else [(pair, replace(d, p_value=None)) for pair, d in found]
+
+
+def shown_counts(table: Counts, counts: PairCounts) -> list[list[int | None]]:
+    """A table row by row; None where a count is suppressed."""
+    suppressed = bool(counts.suppressed_below)
+    return [[None if suppressed and c == HIDDEN else c for c in row] for row in table.tolist()]
 
 
 def single_person_cells(counts: PairCounts) -> int:
     """How many cells count exactly one person: whoever knows one answer learns the other."""
-    return int(sum((table == 1).sum() for table in counts.tables))
+    return 0 if not counts.exact else int(sum((table == 1).sum() for table in counts.tables))
 
 
 def counts_document(counts: PairCounts) -> dict[str, Any]:
@@ -77,7 +89,7 @@ def counts_document(counts: PairCounts) -> dict[str, Any]:
             {
                 "attributes": [a, b],
                 "categories": [categories[a], categories[b]],
-                "counts": table.tolist(),
+                "counts": shown_counts(table, counts),
             }
             for (a, b), table in zip(names, counts.tables, strict=True)
         ],
@@ -86,6 +98,9 @@ def counts_document(counts: PairCounts) -> dict[str, Any]:
             for (a, b), d in dependences(counts)
         ],
         "single_person_cells": single_person_cells(counts),
+        "noise_standard_deviation": counts.noise,
+        "suppressed_below": counts.suppressed_below,
+        "suppressed_cells": counts.hidden_cells,
         "unconfirmed": list(counts.unconfirmed),
     }
 
@@ -269,6 +284,19 @@ def write_ending(ending: Ending, folder: Path) -> None:
     write_folder(files | {"receipt.jsonl": transcript_lines(ending.receipt)}, folder)
 
 
+def write_host_ends(ends: Mapping[str, Ending | MpcRrError], folder: Path) -> None:
+    """Write what the parties of a host have in the end: the result, and a receipt of each."""
+    finished = [end for end in ends.values() if isinstance(end, Ending)]
+    files = {}
+    if finished:
+        files = {"result.json": _json(ending_document(finished[0])), **ending_files(finished[0])}
+    for name, end in ends.items():
+        if isinstance(end, Ending | Aborted) and end.receipt:
+            files[f"receipts/{name}.jsonl"] = transcript_lines(end.receipt)
+    if files:
+        write_folder(files, folder)
+
+
 def counts_files(counts: PairCounts) -> dict[str, str]:
     """The CSV tables: one per pair, and the dependences."""
     rows = [
@@ -280,7 +308,7 @@ def counts_files(counts: PairCounts) -> dict[str, str]:
     for number, ((a, b), table) in enumerate(
         zip(pair_names(counts.schema), counts.tables, strict=True), start=1
     ):
-        files[f"pairs/{pair_file(number, a, b)}"] = _pair_csv(counts.schema, (a, b), table)
+        files[f"pairs/{pair_file(number, a, b)}"] = _pair_csv(counts, (a, b), table)
     return files
 
 
@@ -316,6 +344,7 @@ def _csv_of_rows(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _pair_csv(schema: Schema, names: tuple[str, str], table: Counts) -> str:
+def _pair_csv(counts: PairCounts, names: tuple[str, str], table: Counts) -> str:
+    schema = counts.schema
     first, second = (schema.attributes[schema.names.index(name)] for name in names)
-    return pair_csv(first, second, table)
+    return pair_csv(first, second, shown_counts(table, counts))

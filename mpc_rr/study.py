@@ -136,12 +136,12 @@ async def take_part(
     *,
     coordinator_fingerprint: str | None = None,
     seed: int | None = None,
-    account: Account | None = None,
+    accounts: Mapping[str, Account] | None = None,
 ) -> dict[str, Ending | MpcRrError]:
     """Take part in a study with some records, by the names of their parties.
 
-    ``account`` is for a single party: its books. With a ``seed`` (for simulation only) the parties
-    draw what they would draw in `run_study` under the same names.
+    ``accounts``: their books, in memory only for whoever has none. With a ``seed`` (for simulation
+    only) the parties draw what they would draw in `run_study` under the same names.
     """
     rng, door = _randomness(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
@@ -153,7 +153,7 @@ async def take_part(
                 connection.attach(name),
                 rng.fork(name),
                 coordinator_fingerprint=coordinator_fingerprint,
-                account=account,
+                account=(accounts or {}).get(name),
                 door=door,
             )
             for name, record in records.items()

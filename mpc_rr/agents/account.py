@@ -14,7 +14,7 @@ import hashlib
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -164,35 +164,28 @@ class Account:
 
 
 class StoredAccount(Account):
-    """Books in a folder: whole or not at all, and never used by two processes at once."""
+    """Books in a file: whole or not at all."""
 
-    def __init__(self, folder: Path, budget: float = math.inf) -> None:
+    def __init__(self, file: Path, budget: float = math.inf) -> None:
         super().__init__(budget)
-        self._file = folder / FILE
-        self._books = _read(self._file)
+        self._file = file
+        self._books = _read(file)
 
     @classmethod
     @contextlib.contextmanager
     def open(cls, folder: Path, budget: float = math.inf) -> "Iterator[StoredAccount]":
-        """The books in this folder, for this process alone while the context lasts."""
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        except OSError as error:
-            raise StateError(
-                f"the state folder {folder} cannot be used: {error.strerror}"
-            ) from None
-        try:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise StateError(
-                    f"the state folder {folder} is in use by another process; each party needs "
-                    "its own"
-                ) from None
-            yield cls(folder, budget)
-        finally:
-            os.close(lock)
+        """A party's books in this folder, for this process alone while the context lasts."""
+        with _to_itself(folder):
+            yield cls(folder / FILE, budget)
+
+    @classmethod
+    @contextlib.contextmanager
+    def open_many(
+        cls, folder: Path, records: Iterable[int], budget: float = math.inf
+    ) -> "Iterator[dict[int, StoredAccount]]":
+        """The books of a host: one account for each record, by the record's number in its file."""
+        with _to_itself(folder):
+            yield {number: cls(folder / f"record-{number}.json", budget) for number in records}
 
     def _save(self) -> None:
         folder = self._file.parent
@@ -212,6 +205,26 @@ class StoredAccount(Account):
             raise StateError(
                 f"the account in {folder} cannot be written: {error.strerror}; nothing was sent"
             ) from None
+
+
+@contextlib.contextmanager
+def _to_itself(folder: Path) -> Iterator[None]:
+    """The folder, which no other process may use meanwhile."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise StateError(f"the state folder {folder} cannot be used: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StateError(
+                f"the state folder {folder} is in use by another process; each party needs its own"
+            ) from None
+        yield
+    finally:
+        os.close(lock)
 
 
 def _read(file: Path) -> _Books:

@@ -60,6 +60,12 @@ SeedOption = Annotated[
     int | None,
     typer.Option(help="Make the run reproducible. For simulation only: a seed is no secret."),
 ]
+StateOption = Annotated[
+    Path | None, typer.Option(help="Folder for one's own books: what was answered before.")
+]
+BudgetOption = Annotated[
+    float, typer.Option(help="Refuse whatever would make the ε in the books exceed this.")
+]
 PinOption = Annotated[
     str | None,
     typer.Option(

@@ -7,8 +7,9 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -22,6 +23,7 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.roster import is_party_name
 from mpc_rr.cli.app import (
     BrokerOption,
+    BudgetOption,
     CaFile,
     DataOption,
     JsonOption,
@@ -30,6 +32,7 @@ from mpc_rr.cli.app import (
     PinOption,
     ScenarioFile,
     SeedOption,
+    StateOption,
     StudyFile,
     Verbose,
     app,
@@ -57,6 +60,7 @@ from mpc_rr.results import (
     transcript_lines,
     write_ending,
     write_folder,
+    write_host_ends,
     write_results,
 )
 from mpc_rr.scenario import Study, load_scenario
@@ -176,12 +180,8 @@ def party(
     ] = None,
     coordinator: PinOption = None,
     broker_ca: CaFile = None,
-    state: Annotated[
-        Path | None, typer.Option(help="Folder for this party's own books: what it has answered.")
-    ] = None,
-    budget: Annotated[
-        float, typer.Option(help="Refuse whatever would make the ε in the books exceed this.")
-    ] = math.inf,
+    state: StateOption = None,
+    budget: BudgetOption = math.inf,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say what taking part would mean.")
     ] = False,
@@ -208,7 +208,9 @@ def party(
         own_name = _party_name(name)
         if state is None:
             _note_no_books()
-        ends = _run_parties(study, url, {own_name: own}, coordinator, seed, account)
+        ends = _run_parties(
+            study, url, {own_name: own}, coordinator, seed, accounts={own_name: account}
+        )
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
 
@@ -226,6 +228,8 @@ def host(
     ] = None,
     coordinator: PinOption = None,
     broker_ca: CaFile = None,
+    state: StateOption = None,
+    budget: BudgetOption = math.inf,
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -234,18 +238,25 @@ def host(
     """Take part with many records: one party for each, in this process, over one connection.
 
     Example:  mpc-rr host study.toml --broker mqtt://host:1883 --csv people.csv --rows 1:25
+
+    With --state each record has its own books, under its number in the CSV file.
     """
     with plain_errors(verbose):
         study = load_scenario(study_file).study
-        records = read_csv(csv, study.schema, _row_range(rows))
+        chosen = _row_range(rows)
+        records = read_csv(csv, study.schema, chosen)
         url = BrokerUrl.parse(broker, broker_ca)
         if out is not None:
             check_folder(out)
         prefix = _party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
         _party_name(f"{prefix}-{len(records)}")  # the longest of them
-        _note_no_books()
-        ends = _run_parties(study, url, own, coordinator, seed)
+        first = 1 if chosen is None else chosen.start
+        with _accounts(state, budget, range(first, first + len(records))) as accounts:
+            if state is None:
+                _note_no_books()
+            books = dict(zip(own, accounts, strict=True))
+            ends = _run_parties(study, url, own, coordinator, seed, accounts=books)
         _show_host_end(study, ends, out, as_json=as_json)
 
 
@@ -305,6 +316,16 @@ def _account(state: Path | None, budget: float) -> contextlib.AbstractContextMan
     return contextlib.nullcontext(Account(budget))
 
 
+@contextlib.contextmanager
+def _accounts(state: Path | None, budget: float, numbers: range) -> Iterator[list[Account]]:
+    """The books of a host's records."""
+    if state is None:
+        yield [Account(budget) for _ in numbers]
+        return
+    with StoredAccount.open_many(state, numbers, budget) as stored:
+        yield list(stored.values())
+
+
 def _note_no_books() -> None:
     messages().print(
         "[yellow]Note[/]: without --state nothing is remembered: whoever answers a study again "
@@ -329,7 +350,7 @@ def _run_parties(
     records: dict[str, Record],
     fingerprint: str | None,
     seed: int | None,
-    account: Account | None = None,
+    accounts: Mapping[str, Account],
 ) -> dict[str, Ending | MpcRrError]:
     if fingerprint is None:
         messages().print(
@@ -344,7 +365,7 @@ def _run_parties(
         )
     with messages().status(f"taking part in study {study.name} with {len(records)} record(s)"):
         taking_part = take_part(
-            study, url, records, coordinator_fingerprint=fingerprint, seed=seed, account=account
+            study, url, records, coordinator_fingerprint=fingerprint, seed=seed, accounts=accounts
         )
         return asyncio.run(taking_part)
 
@@ -424,10 +445,14 @@ def _written_or_printed(document: dict[str, Any], write: Callable[[], None]) -> 
 def _show_host_end(
     study: Study, ends: dict[str, Ending | MpcRrError], out: Path | None, *, as_json: bool
 ) -> None:
+    """The result, which all parties of the host share, and each one's receipt."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
-    finished = [end for name, end in ends.items() if name not in failed]
+    finished = [end for end in ends.values() if not isinstance(end, MpcRrError)]
+    if out is not None:
+        written = partial(write_host_ends, ends, out)
+        _written_or_printed(ending_document(finished[0]) if finished else {}, written)
     if finished:
-        _show_party_end(study, finished[0], out, as_json=as_json)
+        _show_party_end(study, finished[0], None, as_json=as_json)
     if failed:
         name, error = next(iter(failed.items()))
         message = (

@@ -1,0 +1,160 @@
+"""A study across processes: broker, coordinator, hosts and parties, each its own."""
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from cli_helpers import RANDOMIZED, STUDY, assert_one_line, expected_counts, finish, mpc_rr, start
+from helpers import random_records
+
+from mpc_rr.agents.account import StoredAccount
+from mpc_rr.errors import InputError
+from mpc_rr.scenario import load_scenario
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+@pytest.mark.broker
+def test_a_study_across_processes(small):
+    """As in the README: broker, coordinator, a host with three records, two single parties."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    broker = start("broker", "--port", port, "--password", "pw")
+    assert "broker ready" in broker.stdout.readline()
+    url = ["--broker", f"mqtt://study:pw@127.0.0.1:{port}"]
+    try:
+        (small / "me.json").write_text(json.dumps({"sport": "yes", "mood": "high"}))
+        study = small / "study.toml"
+        coordinator = start("coordinate", study, *url, "--out", small / "out", "--json")
+        parties = [
+            start("host", study, *url, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
+            start("party", study, *url, "--csv", small / "people.csv", "--row", "4", "--json",
+                  "--out", small / "mine"),
+            start("party", study, *url, "--record", small / "me.json", "--json", "--name", "eve"),
+        ]  # fmt: skip
+        for process in [coordinator, *parties]:
+            code, out, err = finish(process)
+            assert code == 0, err
+            assert json.loads(out)["pairs"][0]["counts"] == expected_counts()
+    finally:
+        broker.send_signal(signal.SIGINT)
+        code, out, _ = finish(broker)
+    assert (code, out) == (0, "broker stopped\n")
+    assert "eve" in json.loads((small / "out" / "result.json").read_text())["parties"]["counted"]
+    mine = json.loads((small / "mine" / "result.json").read_text())
+    assert mine["pairs"][0]["counts"] == expected_counts()
+
+
+@pytest.mark.sweep  # half a minute: twenty interpreters start
+@pytest.mark.broker
+def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
+    """Every party in a process of its own, all with one seed: the same reports, the same shares."""
+    people = random_records(20, (2, 3), seed=1)
+    rows = "".join(f"{('no', 'yes')[s]},{('low', 'middle', 'high')[m]}\n" for s, m in people)
+    (tmp_path / "people.csv").write_text("sport,mood\n" + rows)
+    study = tmp_path / "study.toml"
+    text = RANDOMIZED.replace("count = 5", "count = 20").replace("lobby_s = 20", "lobby_s = 120")
+    study.write_text(text)
+    scenario = tmp_path / "scenario.toml"
+    scenario.write_text(text + '[data]\ncsv = "people.csv"\n')
+    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", "--seed", "9"]
+    boss = start("coordinate", study, *url, "--out", tmp_path / "real", "--json")
+    parties = [
+        start("party", study, *url, "--csv", tmp_path / "people.csv", "--row", row,
+              "--name", f"party-{row:02}", "--state", tmp_path / f"state-{row}", "--json")
+        for row in range(1, 21)
+    ]  # fmt: skip
+    code, out, err = finish(boss, 150)
+    assert code == 0, err
+    for party in parties:
+        assert finish(party)[0] == 0
+    code, simulated, err = mpc_rr(
+        "run", scenario, "--transport", "memory", "--seed", "9", "--json",
+        "--out", tmp_path / "simulated",
+    )  # fmt: skip
+    assert code == 0, err
+    real, simulated = json.loads(out), json.loads(simulated)
+    for key in ("n", "answers_digest", "design", "marginals", "dependence", "privacy"):
+        assert real[key] == simulated[key]
+    reports = [(tmp_path / kind / "reports.csv").read_text() for kind in ("real", "simulated")]
+    assert reports[0] == reports[1]
+    books = json.loads((tmp_path / "state-7" / "account.json").read_text())
+    assert [entry["attributes"] for entry in books["releases"]] == [["sport"], ["mood"]]
+
+
+@pytest.mark.broker
+def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
+    study = small / "study.toml"
+    study.write_text(STUDY.replace("lobby_s = 20", "lobby_s = 1"))
+    url = f"mqtt://{nats.user}:{nats.password}@{nats.where}"
+    code, _, err = mpc_rr(
+        "party", study, "--csv", small / "people.csv", "--row", 1,
+        env=os.environ | {"MPC_RR_BROKER": url},
+    )  # fmt: skip
+    assert code == 1
+    assert_one_line(err.splitlines()[-1] + "\n", "no coordinator of study 'small' answered")
+    assert "without --coordinator FINGERPRINT" in err
+
+
+@pytest.mark.broker
+def test_an_unreachable_broker_is_one_line_and_code_1(small):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    code, _, err = mpc_rr(
+        "coordinate", small / "study.toml", "--broker", f"mqtt://127.0.0.1:{port}"
+    )
+    assert code == 1
+    assert_one_line(err, f"no MQTT broker answers at 127.0.0.1:{port}")
+
+
+@pytest.mark.broker
+def test_a_port_in_use_is_one_line_and_code_1():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, _, err = mpc_rr("broker", "--port", taken.getsockname()[1])
+    assert code == 1
+    assert_one_line(err, "is in use")
+
+
+@pytest.mark.broker
+def test_a_host_keeps_books_for_each_record_and_writes_each_receipt(small, nats):
+    """Asked again, it repeats its answers; a budget is each record's own."""
+    study = small / "random.toml"
+    study.write_text(RANDOMIZED)
+    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
+    people = ["--csv", small / "people.csv", "--state", small / "books", "--name", "clinic"]
+
+    def reports(number):
+        coordinator = start("coordinate", study, *url, "--out", small / f"out-{number}", "--json")
+        host = start("host", study, *url, *people, "--out", small / f"mine-{number}", "--json")
+        for process in (coordinator, host):
+            code, _, err = finish(process)
+            assert code == 0, err
+        return (small / f"out-{number}" / "reports.csv").read_text()
+
+    assert reports(1) == reports(2)
+    assert sorted(file.name for file in (small / "books").glob("record-*")) == [
+        f"record-{number}.json" for number in range(1, 6)
+    ]
+    receipts = sorted((small / "mine-1" / "receipts").iterdir())
+    assert [file.name for file in receipts] == [f"clinic-{k}.jsonl" for k in range(1, 6)]
+    code, out, err = mpc_rr("verify", small / "out-1", "--receipt", receipts[2])
+    assert code == 0, err
+    assert "of the receipt are in the transcript" in out
+    code, _, err = mpc_rr("host", study, *url, *people, "--rows", "2:3", "--budget", "0.1")
+    assert code == 1
+    assert "already" in err or "exceeds the budget" in err
+
+
+def test_books_of_a_host_are_for_the_record_they_were_opened_for(small, tmp_path):
+    """Another person in the same line of the file must not be given that person's books."""
+    study = load_scenario(small / "study.toml").study
+    with StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books:
+        books[1].enrol(study, (0, 1))
+    with (
+        StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books,
+        pytest.raises(InputError, match="for another record"),
+    ):
+        books[1].enrol(study, (1, 1))

@@ -1,0 +1,199 @@
+"""`mpc-rr run` and `check`, right and wrong input, help."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cli_helpers import STUDY, assert_one_line, expected_counts, finish, mpc_rr, start
+from helpers import crosstabs
+
+from mpc_rr.scenario import load_scenario
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+@pytest.mark.broker
+def test_the_quickstart_does_the_main_job(tmp_path):
+    code, out, err = mpc_rr("run", SCENARIOS / "quickstart.toml", cwd=tmp_path)
+    assert code == 0, err
+    assert "50 of 50 parties counted together" in out
+    assert "Cramér's V" in out
+    (folder,) = (tmp_path / "results").iterdir()
+    result = json.loads((folder / "result.json").read_text())
+    scenario = load_scenario(SCENARIOS / "quickstart.toml")
+    expected = crosstabs(scenario.records(), scenario.study.schema.sizes)
+    assert [pair["counts"] for pair in result["pairs"]] == [table.tolist() for table in expected]
+
+
+def test_json_is_one_document_on_standard_output(small):
+    code, out, err = mpc_rr(
+        "run", small / "scenario.toml", "--transport", "memory", "--json", "--out", small / "out"
+    )
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["pairs"][0]["attributes"] == ["sport", "mood"]
+    assert document["pairs"][0]["categories"] == [["no", "yes"], ["low", "middle", "high"]]
+    assert document["pairs"][0]["counts"] == expected_counts()
+    assert document["dependence"][0]["measure"] == "cramers_v"
+    assert 0 < document["dependence"][0]["value"] <= 1
+
+
+def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
+    faults = '[[faults.silent]]\nparty = "party-3"\nstep = "partial"\n'
+    scenario = small / "scenario.toml"
+    scenario.write_text(scenario.read_text() + faults)
+    code, _, err = mpc_rr("run", scenario, "--transport", "memory", "--out", small / "out")
+    assert code == 1
+    assert_one_line(err, "the study failed: party-3 sent nothing for step 'partial'")
+    result = json.loads((small / "out" / "result.json").read_text())
+    assert (result["status"], result["culprits"]) == ("aborted", ["party-3"])
+    assert "pairs" not in result
+
+
+@pytest.mark.broker
+def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tmp")
+    scenario = small / "scenario.toml"
+    slow = scenario.read_text().replace("round_s = 10", "round_s = 500")
+    scenario.write_text(slow + '[[faults.silent]]\nparty = "party-3"\nstep = "share"\n')
+    process = start("run", scenario, env=os.environ | {"TMPDIR": str(folder)}, cwd=small)
+    while not any(folder.iterdir()):
+        time.sleep(0.05)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    code, _, err = finish(process)
+    assert code == 130
+    assert_one_line(err, "interrupted")
+    assert not any(folder.iterdir())
+    assert not (small / "results").exists()
+    alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
+    assert not alive.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "none.toml"], "cannot read none.toml: No such file"),
+        (["run", "scenario.toml", "--broker", "localhost"], "must look like mqtt://host:port"),
+        (
+            ["run", "scenario.toml", "--broker", "mqtt://h:1", "--transport", "memory"],
+            "have no meaning with --transport memory",
+        ),
+        (["run", "scenario.toml", "--out", "people.csv"], "people.csv exists already"),
+        (["run", "scenario.toml", "--out", "full"], "full exists already"),
+        (["run", "study.toml"], "there is no [data]"),
+        (["check", "bad.toml"], "bad.toml: parties.count: Expected `int`"),
+        (["party", "study.toml", "--broker", "mqtt://h:1"], "either by --record FILE or by"),
+        (["coordinate", "study.toml", "--broker", "mqtt://[::1"], "must look like"),
+        (["coordinate", "study.toml", "--broker", "mqtt://h:0"], "must look like"),
+        (
+            ["coordinate", "study.toml", "--broker", "mqtts://h:1", "--broker-ca", "people.csv"],
+            "people.csv holds no certificates",
+        ),
+        (["broker", "--password", "pässwört"], "must be plain ASCII"),
+        (["broker", "--host", ""], "must be plain ASCII"),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "9"],
+            "has no record number 9",
+        ),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--record", "me.json"],
+            "me.json: attribute 'mood': 'great' is not one of its categories",
+        ),
+        (
+            ["host", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--rows", "3"],
+            "--rows must look like 1:25",
+        ),
+        (
+            ["host", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--name",
+             "x" * 48],
+            "cannot be a party's name",
+        ),
+        (
+            ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "1",
+             "--name", "Ann B."],
+            "'Ann B.' cannot be a party's name",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_code_2(small, arguments, says):
+    (small / "bad.toml").write_text(STUDY.replace("count = 5", 'count = "5"'))
+    (small / "me.json").write_text('{"sport": "no", "mood": "great"}')
+    (small / "full").mkdir()
+    (small / "full" / "file").touch()
+    code, out, err = mpc_rr(*arguments, cwd=small)
+    assert code == 2, err
+    assert out == ""
+    assert_one_line(err, says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "SCENARIO"),
+        (["run", "x", "--transport", "foo"], "'foo' is not one of"),
+        (["party", "x", "--broker", "mqtt://h", "--row", "0"], "--row"),
+        (["broker", "--port", "99999"], "--port"),
+        (["fly"], "No such command 'fly'"),
+        (["run", "x", "--fly"], "No such option"),
+    ],
+)
+def test_usage_errors_are_one_line_and_code_2(arguments, says):
+    code, _, err = mpc_rr(*arguments)
+    assert code == 2
+    assert_one_line(err, says, "--help)")
+
+
+def test_results_are_written_before_they_are_shown(small):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "mpc_rr", "run", str(small / "scenario.toml"), "--transport",
+             "memory", "--out", str(small / "out")],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert_one_line(done.stderr, "No space left on device")
+    assert json.loads((small / "out" / "result.json").read_text())["status"] == "done"
+
+
+def test_verbose_shows_the_trace(small):
+    _, _, err = mpc_rr("check", small / "none.toml", "--verbose")
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("mpc-rr: cannot read")
+
+
+def test_check_says_what_a_scenario_is(small):
+    code, out, _ = mpc_rr("check", small / "scenario.toml", "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert (facts["cells"], facts["pairs"], facts["records"]) == (6, 1, 5)
+    code, out, _ = mpc_rr("check", small / "scenario.toml")
+    assert "is in order" in out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "",
+        "run",
+        "plan",
+        "reproduce",
+        "data",
+        "query",
+        "synthesize",
+        "check",
+        "coordinate",
+        "party",
+        "host",
+        "broker",
+    ],
+)
+def test_help_teaches(command):
+    code, out, _ = mpc_rr(*command.split(), "--help")
+    assert code == 0
+    assert "Usage" in out

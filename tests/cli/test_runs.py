@@ -1,0 +1,89 @@
+"""What a party may know beforehand, and what may be asked of a result folder afterwards."""
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_helpers import RANDOMIZED, assert_one_line, mpc_rr
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+@pytest.fixture
+def finished(small):
+    """The result folder of a small randomized study."""
+    (small / "random.toml").write_text(RANDOMIZED + '[data]\ncsv = "people.csv"\n')
+    code, _, err = mpc_rr(
+        "run", small / "random.toml", "--transport", "memory", "--out", small / "run", "--json"
+    )
+    assert code == 0, err
+    return small / "run"
+
+
+def test_a_party_can_see_what_it_would_cost(small):
+    (small / "random.toml").write_text(RANDOMIZED)
+    code, out, _ = mpc_rr("party", small / "random.toml", "--explain")
+    assert code == 0
+    assert "sport: ε 1.39, seen under your name" in out
+    assert "Whoever sees your answer can be at most" in out
+    code, out, err = mpc_rr(
+        "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
+        "--json",
+    )  # fmt: skip
+    assert code == 2
+    assert json.loads(out)["budget"] == 1
+    assert_one_line(err, "exceeds the budget of 1")
+
+
+def test_a_folder_is_verified(finished):
+    code, out, _ = mpc_rr("verify", finished, "--json")
+    assert code == 0
+    assert json.loads(out)["holds"] is True
+    result = finished / "result.json"
+    result.write_text(result.read_text().replace('"n": 5', '"n": 6'))
+    code, out, err = mpc_rr("verify", finished)
+    assert (code, out) == (1, "")
+    assert_one_line(err, "result.json: 'n' is not what follows from the transcript")
+
+
+def test_a_report_is_written(finished):
+    code, _, err = mpc_rr("report", finished)
+    assert code == 0, err
+    assert "<!doctype html>" in (finished / "report.html").read_text()
+    code, _, err = mpc_rr("report", finished)
+    assert code == 2
+    assert_one_line(err, "exists already")
+
+
+def test_queries_and_invented_people(finished):
+    code, out, _ = mpc_rr("query", finished, "sport=yes & mood!=low", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert answer["interval"][0] <= answer["count"] <= answer["interval"][1]
+    assert answer["share"] == pytest.approx(answer["count"] / 5)
+    code, out, _ = mpc_rr("query", finished, "sport=yes")
+    assert "of 5 respondents" in out
+    made = finished.parent / "made.csv"
+    code, out, _ = mpc_rr("synthesize", finished, "--rows", 30, "--out", made, "--seed", 1)
+    assert code == 0
+    assert made.read_text().startswith("sport,mood\n")
+    assert len(made.read_text().splitlines()) == 31
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (no, yes)"),
+        (("query", "run", "sport"), "'sport' is not a condition"),
+        (("query", "run", "sport=yes", "--level", "2"), "a confidence level lies between 0 and 1"),
+        (("query", "nothing", "sport=yes"), "nothing is not a result folder"),
+        (("synthesize", "run", "--rows", "0", "--out", "x.csv"), "rows must be positive"),
+        (("synthesize", "run", "--rows", "1", "--out", "people.csv"), "exists already"),
+        (("party", "random.toml", "--budget", "-1", "--explain"), "must not be negative"),
+        (("party", "random.toml", "--csv", "people.csv", "--row", "1"), "--broker is missing"),
+    ],
+)
+def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says):
+    code, out, err = mpc_rr(*arguments, cwd=finished.parent)
+    assert (code, out) == (2, "")
+    assert_one_line(err, says)

@@ -1,0 +1,160 @@
+"""What a party is told, what it refuses, and what it keeps: books, receipts, budgets."""
+
+import datetime as dt
+import math
+
+import msgspec
+import pytest
+from helpers import make_study, simulate
+from randomized import ALL, CLUSTERED, NAMES, RECORDS, SIZES, N, run
+
+from mpc_rr.agents.account import Account
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
+from mpc_rr.errors import Aborted, InputError, Refused
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.protocols.collection import Collected
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.lambda_randomization import LambdaRandomization
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_joint import RRJoint
+from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.faults import Faults, PartyFault
+
+
+class _Untouchable:
+    """A transport that must not be used."""
+
+    address = "nowhere"
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the party used its transport ({name})")
+
+
+@pytest.mark.parametrize("protocol", ALL.values(), ids=ALL.keys())
+def test_an_overdrawn_budget_is_refused_before_anything_is_sent(protocol):
+    study = make_study(N, SIZES, protocol=protocol)
+    cost = math.fsum(r.epsilon for r in protocol.releases("x", study.schema, N))
+    assert cost > 1
+    party = Party(
+        study, "party-01", RECORDS[0], _Untouchable(), SeededRandomness(1), account=Account(1.0)
+    )
+    with pytest.raises(InputError, match="exceeds the budget of 1"):
+        party.run().send(None)
+
+
+def test_the_price_is_in_the_books_before_the_answer_leaves():
+    study = make_study(N, SIZES, protocol=RRIndependent(keep=0.5))
+    price = math.fsum(r.epsilon for r in study.protocol.releases("x", study.schema, N))
+    spent_when_sent = []
+
+    class Watched(Party):
+        def __init__(self, *args):
+            self.books = Account()
+            super().__init__(*args, account=self.books)
+            books = self.books
+
+            class Mail(Mailbox):
+                async def post(self, session, step, target, raw):
+                    if step == "answer":
+                        spent_when_sent.append(books.ledger.spent)
+                    await super().post(session, step, target, raw)
+
+            self.mailbox.__class__ = Mail
+
+    simulate(study, RECORDS, party=Watched)
+    assert spent_when_sent == [pytest.approx(price)] * N
+
+
+def test_clusters_cost_the_dependences_too():
+    schema = make_study(4, SIZES).schema
+    alone = RRIndependent(keep=0.6)
+    answers = math.fsum(r.epsilon for r in alone.releases("x", schema, 9))
+    both = math.fsum(r.epsilon for r in CLUSTERED["each"].releases("x", schema, 9))
+    assert both == pytest.approx(2 * answers)
+    (pairs, *_) = CLUSTERED["pairs"].releases("x", schema, 9)
+    assert pairs.crowd == 9
+    assert pairs.claimed < pairs.epsilon  # the paper waives composition; a coalition does not
+    exact = CLUSTERED["exact"].releases("x", schema, 9)
+    assert math.isinf(exact[0].epsilon)
+
+
+def test_a_failed_study_says_so_to_the_parties():
+    faults = Faults(silent=tuple(PartyFault(name, "answer") for name in NAMES[:10]))
+    result = run(RRIndependent(keep=0.5), faults=faults)
+    assert result.outcome.result is None
+    heard = [end for name, end in result.parties.items() if name not in NAMES[:10]]
+    assert all(isinstance(end, Aborted) for end in heard)
+
+
+def test_reprs_show_no_answers():
+    result = run(RRIndependent(keep=0.5)).outcome.result
+    assert isinstance(result, Collected)
+    assert repr(result) == "Collected(24 of 24 answered)"
+
+
+def test_a_study_whose_last_day_has_passed_is_refused_before_anything_is_sent():
+    study = make_study(N, SIZES, protocol=RRIndependent(keep=0.5))
+    over = msgspec.structs.replace(study, expires=dt.date(2020, 1, 1))
+    assert over.digest != study.digest
+    party = Party(over, "party-01", RECORDS[0], _Untouchable(), SeededRandomness(1))
+    with pytest.raises(InputError, match="ended on 2020-01-01; nothing was sent"):
+        party.run().send(None)
+    with pytest.raises(InputError, match="ended on 2020-01-01"):
+        Coordinator(over, _Untouchable(), SeededRandomness(1)).run().send(None)
+    later = msgspec.structs.replace(study, expires=dt.date(9999, 1, 1))
+    assert simulate(later, RECORDS)[0].result.n == N
+
+
+def test_other_clusters_get_no_second_answer():
+    """The books hold an answer to other clusters: sending it would be wrong, a new one would tell
+    more. So the party refuses, and the study goes on without it."""
+    study = make_study(N, SIZES, minimum=20, protocol=CLUSTERED["each"])
+
+    class Returning(Party):
+        def __init__(self, *args):
+            books = Account()
+            books.enrol(args[0], args[2])
+            books.once(args[0], "answer", lambda: bytes(8) + bytes(6))
+            super().__init__(*args, account=books)
+
+    outcome, ends = simulate(study, RECORDS, parties={"party-05": Returning})
+    assert isinstance(ends["party-05"], Refused)
+    assert "clustered otherwise" in str(ends["party-05"])
+    assert outcome.result.n == N - 1
+
+
+def test_an_aborted_study_leaves_a_receipt_of_what_was_sent():
+    faults = Faults(silent=(PartyFault("party-03", "answer"),))
+    result = run(RRIndependent(keep=0.5), faults=faults)
+    receipt = result.parties["party-01"].receipt
+    assert b"answer" in receipt[0]
+    assert b"verdict" in receipt[-1]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "says"),
+    [
+        (RRJoint(epsilon=40.0), "protects nobody"),
+        (RRViews(epsilon=40.0), "at most 30"),
+        (RRIndependent(keep=1.0), "protects nobody"),
+        (RRIndependent(keep=0.0), "above 0"),
+        (RRIndependent(), "either keep or epsilon"),
+        (LambdaRandomization(), "exactly one of"),
+        (LambdaRandomization(lambdas={"a0": 0.5}), "each attribute once"),
+        (RRClusters(keep=0.5, clusters=2, dependence=ExactPairs()), "goes with method"),
+    ],
+)
+def test_options_that_make_no_sense_are_told(protocol, says):
+    with pytest.raises(InputError, match=says):
+        protocol.check(make_study(4, SIZES).schema)
+
+
+def test_a_hopeless_or_huge_joint_is_told_before_anybody_answers():
+    schema = make_study(4, (8,) * 10).schema
+    with pytest.raises(InputError, match="randomize less"):
+        RRJoint(epsilon=2.0).check(schema)
+    with pytest.raises(InputError, match="cannot be drawn exactly"):
+        RRJoint(epsilon=25.0).check(make_study(4, (8,) * 12).schema)
