@@ -89,6 +89,7 @@ def pairs_document(found: RandomizedPairs) -> dict[str, Any]:
             }
             for i, j in PairLayout(sizes).pairs
         ],
+        "lost": dict(sorted(found.lost.items())),
         "unconfirmed": list(found.unconfirmed),
     }
 

@@ -101,6 +101,7 @@ def counts_document(counts: PairCounts) -> dict[str, Any]:
         "noise_standard_deviation": counts.noise,
         "suppressed_below": counts.suppressed_below,
         "suppressed_cells": counts.hidden_cells,
+        "lost": dict(sorted(counts.lost.items())),
         "unconfirmed": list(counts.unconfirmed),
     }
 
@@ -164,7 +165,8 @@ def counted(ending: Ending | None, members: Sequence[str]) -> list[str]:
         case CollectedViews():
             return list(ending.answers)
         case PairCounts() | RandomizedPairs():
-            return list(members) if ending.n == len(members) else []
+            there = [name for name in members if name not in ending.lost]
+            return there if ending.n == len(there) else []
         case _:
             return []
 

@@ -49,6 +49,13 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     lobby_s: float = 120.0
     round_s: float = 60.0
+    stragglers_s: float | None = None
+    """Where the study can go on without some: how long to wait for them after the others."""
+
+    @property
+    def patience_s(self) -> float:
+        """How long after the others those are waited for who may be left out."""
+        return math.inf if self.stragglers_s is None else self.stragglers_s
 
     @property
     def ask_again_s(self) -> float:
@@ -79,14 +86,14 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         What came later to the format and is not used is left out, so that older digests stay.
         """
-        plain = msgspec.to_builtins(self, order="deterministic")
-        if self.expires is None:
-            del plain["expires"]
-        for attribute in plain["schema"]["attributes"]:
-            if attribute["missing"] is None:
-                del attribute["missing"]
+        plain = _without_unused(msgspec.to_builtins(self, order="deterministic"))
         canonical = msgspec.json.encode(plain)
         return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+
+    @property
+    def mutual(self) -> bool:
+        """Whether all parties depend on all."""
+        return self.protocol.mutual(self.parties.count)
 
     def check_open(self) -> None:
         """`InputError` if the study's last day has passed."""
@@ -96,6 +103,22 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"study {self.name!r} ended on {self.expires}; nothing was sent (today is {today}, "
                 "UTC)"
             )
+
+
+CAME_LATER = frozenset(
+    {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
+    | {"sum", "masking"}
+)
+
+
+def _without_unused(value: Any) -> Any:
+    """The same without what came later to the format and is not used."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if v is not None or k not in CAME_LATER}
+        return {key: _without_unused(inner) for key, inner in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_without_unused(inner) for inner in value]
+    return value
 
 
 def study_json(study: Study) -> str:
@@ -277,10 +300,6 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
 
 
 def _check_study(study: Study) -> None:
-    try:
-        study.protocol.check(study.schema)
-    except InputError as error:
-        raise ScenarioError(f"protocol: {error}") from None
     parties = study.parties
     if parties.fewest < SMALLEST:
         raise ScenarioError(
@@ -291,17 +310,23 @@ def _check_study(study: Study) -> None:
         raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
     if parties.fewest > parties.count:
         raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
+    try:
+        study.protocol.check(study.schema, study.parties.count)
+    except InputError as error:
+        raise ScenarioError(f"protocol: {error}") from None
     for field in ("lobby_s", "round_s"):
         seconds = getattr(study.deadlines, field)
         if not 0 < seconds < math.inf:
             raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
+    if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
+        raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
 
 
 def _check_faults(faults: Faults, study: Study) -> None:
     if not (faults.silent or faults.crash):
         return
     names = party_names(study.parties.count)
-    protocol_steps = study.protocol.steps
+    protocol_steps = study.protocol.steps(study.parties.count)
     steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)
     for fault in (*faults.silent, *faults.crash):
         if fault.party not in names:

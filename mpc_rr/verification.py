@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import Check, Gathered
 from mpc_rr.protocols.collection import Collected
+from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.rr_views import CollectedViews
 from mpc_rr.results import counted, ending_document, ending_files, privacy_document
@@ -112,7 +113,7 @@ class ReplaySession:
 
     def __init__(self, transcript: Transcript, name: str, parties: tuple[str, ...]) -> None:
         self.transcript, self.name, self.parties = transcript, name, parties
-        self.fewest = transcript.study.parties.fewest
+        self.fewest, self.most = transcript.study.parties.fewest, transcript.study.parties.count
 
     def sub(self, label: str) -> "ReplaySession":
         """The session of a sub-protocol."""
@@ -120,6 +121,10 @@ class ReplaySession:
 
     def point_of_no_return(self) -> None:
         """It is past."""
+
+    def identity_of(self, party: str) -> PublicIdentity:
+        """The keys with which a party joined."""
+        return self.transcript.keys[party]
 
     async def route(
         self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None
@@ -136,15 +141,25 @@ class ReplaySession:
             )
         return {party: self._checked(lines[party], kind, check) for party in self.parties}
 
-    async def gather(self, kind: type[M], *, check: Check[M] | None = None) -> Gathered[M]:
+    async def gather(
+        self,
+        kind: type[M],
+        *,
+        check: Check[M] | None = None,
+        senders: Collection[str] | None = None,
+    ) -> Gathered[M]:
         """What those reported who did."""
+        asked = [party for party in self.parties if senders is None or party in senders]
         lines = self.transcript.at(self.name, kind.step)
         for party, line in lines.items():
-            if party not in self.parties:
-                raise line.wrong(f"{party} is not in the roster")
+            if party not in asked:
+                raise line.wrong(f"{party} was not asked")
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
-        silent = tuple(party for party in self.parties if party not in messages)
+        silent = tuple(party for party in asked if party not in messages)
         return Gathered(messages, silent, {})
+
+    async def hand_out(self, messages: Mapping[str, Message]) -> None:
+        """What was written to single parties is in no transcript."""
 
     async def announce(self, message: Message) -> None:
         """What was announced must be what follows."""
@@ -161,6 +176,8 @@ class ReplaySession:
     ) -> M:
         """What the coordinator announced; of how it came about, only that it passes the check."""
         line, _ = self.transcript.by_coordinator(self.name, kind)
+        below = {o.number for o in self.transcript.lines if o.place[0].startswith(f"{self.name}/")}
+        self.transcript.used |= below
         return self._checked(line, kind, check)
 
     def _checked(self, line: Line, kind: type[M], check: Check[M] | None) -> M:
@@ -194,7 +211,7 @@ def _verify(folder: Path, receipt: Path | None) -> list[str]:
     confirmed.append(f"{len(transcript.keys) - 1} parties joined with keys of their own")
     members, session = _check_roster(transcript, result)
     confirmed.append(f"the roster names {len(members)} of them")
-    ending = _replay(transcript, session, members)
+    ending = _with_reasons(_replay(transcript, session, members), result)
     confirmed.append("the protocol, run again on the recorded messages, ends with the same result")
     ending = _check_verdict(transcript, session, members, ending)
     confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
@@ -306,7 +323,7 @@ def _check_signatures(transcript: Transcript) -> None:
 def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple[str, ...], str]:
     """The rosters follow from each other; the last one's members were shown it."""
     attempts = sum(line.place[1] == Roster.step for line in transcript.lines)
-    if attempts < 1 or (attempts > 1 and not transcript.study.protocol.mutual):
+    if attempts < 1 or (attempts > 1 and not transcript.study.mutual):
         raise DoesNotHold("transcript.jsonl: there must be one roster, or one for each attempt")
     roster: Roster | None = None
     for number in range(1, attempts + 1):
@@ -334,7 +351,7 @@ def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple
 def _check_shown(transcript: Transcript, session: str, roster: Roster) -> None:
     """All members confirmed this roster; or, where they only report, its digest was announced."""
     digest, names = roster_digest(roster), {member.name for member in roster.members}
-    if not transcript.study.protocol.mutual:
+    if not transcript.study.mutual:
         line, opening = transcript.by_coordinator(session, Opening)
         if (opening.asked, opening.digest) != (len(names), digest):
             raise line.wrong("it is not about the roster")
@@ -369,7 +386,7 @@ def _check_verdict(
     line, verdict = transcript.by_coordinator("verdict", Verdict)
     if not verdict.done or verdict.result_digest != ending.digest:
         raise line.wrong("it announces another result")
-    expected = sorted(members) if transcript.study.protocol.mutual else []
+    expected = sorted(members) if transcript.study.mutual else []
     if sorted((*verdict.seen, *verdict.unconfirmed)) != expected:
         raise line.wrong("it does not speak of every member")
     run = transcript.lines[0].opened.envelope.header.run
@@ -415,15 +432,23 @@ def _check_head(
         raise DoesNotHold("result.json: 'parties' is not what follows from the transcript")
 
 
-def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:
-    """The published numbers, to the last digit."""
+def _with_reasons(ending: Ending, result: dict[str, Any]) -> Ending:
+    """Why somebody's answer is missing cannot be seen from outside, only that it is."""
     if isinstance(ending, Collected | CollectedViews):
-        # Why somebody's answer is missing cannot be seen from outside, only that it is.
         missing = (*result.get("silent", ()), *result.get("faulty", ()))
         if sorted(missing) != sorted(ending.silent):
             raise DoesNotHold("result.json: silent and faulty are not those without an answer")
         silent, faulty = tuple(result["silent"]), dict(result["faulty"])
-        ending = msgspec.structs.replace(ending, silent=silent, faulty=faulty)
+        return msgspec.structs.replace(ending, silent=silent, faulty=faulty)
+    lost = dict(result.get("lost", {}))
+    confided = isinstance(ending, PairCounts) and ending.suppressed_below
+    if not confided and {name: at.partition(":")[0] for name, at in lost.items()} != ending.lost:
+        raise DoesNotHold("result.json: 'lost' does not name those whose messages are missing")
+    return msgspec.structs.replace(ending, lost=lost)
+
+
+def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:
+    """The published numbers, to the last digit."""
     expected = json.loads(json.dumps(ending_document(ending)))
     for key, value in expected.items():
         if result.get(key) != value:

@@ -267,7 +267,7 @@ class Coordinator:
                 return await self._one_attempt(session), members
             except (Dropout, Misconduct, _Objected) as news:
                 fault = self._judge(session, news)
-            over = session.committed or not self._protocol.mutual
+            over = session.committed or not self.study.mutual
             if over or not fault.culprits or isinstance(fault, _Dispute):
                 raise fault
             self._exclude(fault)
@@ -285,7 +285,8 @@ class Coordinator:
         round_s = self.study.deadlines.round_s
         rng = self._rng.fork(name)
         session = CoordinatorSession(self.mailbox, name, members, rng, round_s)
-        session.fewest = self.study.parties.fewest
+        session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
+        session.stragglers_s = self.study.deadlines.patience_s
         return session
 
     async def _one_attempt(self, session: CoordinatorSession) -> Ending:
@@ -296,7 +297,7 @@ class Coordinator:
             tuple(Member(name, self.mailbox.keys[name]) for name in session.parties),
             tuple(self._excluded),
         )
-        if self._protocol.mutual:
+        if self.study.mutual:
             await self._show_roster(session, roster)
         else:
             await self._open(session, roster)
@@ -376,7 +377,7 @@ class Coordinator:
         The result is everybody's already: whoever falls silent, objects or lies now is named as
         not having confirmed it, and can spoil nothing.
         """
-        if not self._protocol.mutual:
+        if not self.study.mutual:
             return {}, ()  # no party has the others' keys; whoever has the transcript can check
         loop, session = asyncio.get_running_loop(), self.mailbox.session_root
         deadline = loop.time() + self.study.deadlines.round_s

@@ -107,7 +107,7 @@ class Party:
             Refusal.step: self._on_refusal,
         }
         self.mailbox.handlers[Admission.step] = self._on_admission
-        if self._protocol.mutual:
+        if self.study.mutual:
             self.mailbox.handlers[Roster.step] = self._on_roster
         else:
             self.mailbox.handlers[Opening.step] = self._on_opening
@@ -241,7 +241,7 @@ class Party:
 
     async def _first_roster(self) -> Roster | None:
         patience_s = self.study.deadlines.lobby_s + self.study.deadlines.round_s
-        step = Roster.step if self._protocol.mutual else Opening.step
+        step = Roster.step if self.study.mutual else Opening.step
         while True:
             try:
                 await self.mailbox.wait_for_news(session_name(1), step, patience_s)
@@ -377,7 +377,7 @@ class Party:
         If broker or coordinator are gone by now, the result is still there: confirmed by nobody.
         """
         try:
-            if self._protocol.mutual:
+            if self.study.mutual:
                 await session.send(COORDINATOR, ResultSeen(ending.digest))
             unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):

@@ -44,6 +44,56 @@ class PairLayout:
             vector[offset + cell] = 1
         return vector
 
+    @cached_property
+    def free(self) -> npt.NDArray[np.int64]:
+        """The cells of which neither category is the first: with the margins they give the rest."""
+        return np.array(
+            [
+                offset + u * self.sizes[j] + v
+                for (i, j), offset in zip(self.pairs, self.offsets, strict=False)
+                for u in range(1, self.sizes[i])
+                for v in range(1, self.sizes[j])
+            ],
+            dtype=np.int64,
+        )
+
+    @property
+    def free_count(self) -> int:
+        """How many numbers `free_vector` has."""
+        return sum(size - 1 for size in self.sizes) + len(self.free)
+
+    def free_vector(self, record: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+        """The record without what follows from the rest: the tables' first rows and columns.
+
+        A 1 for the category of each attribute (unless it is the first), then the cells of each
+        pair's table in which neither category is the first.
+        """
+        margins = [
+            np.arange(1, size) == code for size, code in zip(self.sizes, record, strict=True)
+        ]
+        cells = self.indicator(record)[self.free]
+        return np.concatenate([*margins, cells]).astype(np.uint64)
+
+    def tables_of_free(self, vector: npt.NDArray[np.integer], n: int) -> list[Counts]:
+        """The tables from a sum of free vectors over ``n`` records."""
+        values, margins, at = vector.astype(np.int64), [], 0
+        for size in self.sizes:
+            counted = values[at : at + size - 1]
+            margins.append(np.concatenate([[n - counted.sum()], counted]))
+            at += size - 1
+        tables = []
+        for i, j in self.pairs:
+            rows, columns = self.sizes[i] - 1, self.sizes[j] - 1
+            inner = values[at : at + rows * columns].reshape(rows, columns)
+            at += rows * columns
+            table = np.zeros((rows + 1, columns + 1), dtype=np.int64)
+            table[1:, 1:] = inner
+            table[1:, 0] = margins[i][1:] - inner.sum(axis=1)
+            table[0, 1:] = margins[j][1:] - inner.sum(axis=0)
+            table[0, 0] = margins[i][0] - table[0, 1:].sum()
+            tables.append(table)
+        return tables
+
     def tables(self, vector: npt.NDArray[np.integer]) -> list[Counts]:
         """The tables in the order of ``pairs``, rows by the first attribute."""
         return [
@@ -62,6 +112,8 @@ class PairLayout:
         """
         marginals: dict[int, Counts] = {}
         for (i, j), table in zip(self.pairs, tables, strict=True):
+            if (table < 0).any():
+                return f"the table of attributes {i} and {j} has a negative count"
             if table.sum() != n:
                 return f"the table of attributes {i} and {j} sums to {table.sum()}, not to {n}"
             margins = ((i, table.sum(axis=1)), (j, table.sum(axis=0))) if margins_agree else ()

@@ -61,7 +61,15 @@ class _Wait:
         self.wanted = tuple(senders)
         self.missing = dict.fromkeys(self.wanted)
         self.wake = asyncio.Event()
-        self.started = asyncio.get_running_loop().time()
+        self.started = self.latest = asyncio.get_running_loop().time()
+        self.spared, self.stragglers_s = 0, math.inf
+        """When only so many are missing, how long after the latest to wait for them."""
+
+    def deadline(self, timeout_s: float) -> float:
+        """When this wait ends at the latest, as things stand."""
+        last = self.started + timeout_s
+        enough = 0 < len(self.missing) <= self.spared
+        return min(last, self.latest + self.stragglers_s) if enough else last
 
 
 class Mailbox:
@@ -172,11 +180,22 @@ class Mailbox:
         return self.take(session, step, senders)
 
     async def await_all(
-        self, session: str, step: str, senders: Iterable[str], timeout_s: float
+        self,
+        session: str,
+        step: str,
+        senders: Iterable[str],
+        timeout_s: float,
+        *,
+        fewest: int = 0,
+        stragglers_s: float = math.inf,
     ) -> None:
-        """Wait until each sender's message of this step is filed, and leave them there."""
+        """Wait until each sender's message of this step is filed, and leave them there.
+
+        Once ``fewest`` are there, wait for the rest only ``stragglers_s`` after the latest.
+        """
         self.last_wait = (session, step)
         wait = _Wait(session, step, senders)
+        wait.spared, wait.stragglers_s = max(len(wait.wanted) - fewest, 0), stragglers_s
         for sender in wait.wanted:
             if (session, step, sender) in self._filed:
                 wait.missing.pop(sender)
@@ -220,7 +239,6 @@ class Mailbox:
 
     async def _until_done(self, wait: _Wait, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
-        deadline = wait.started + timeout_s
         self._wait = wait
         try:
             while True:
@@ -228,7 +246,7 @@ class Mailbox:
                     raise self._news.popleft()
                 if not wait.missing:
                     return
-                left_s = deadline - loop.time()
+                left_s = wait.deadline(timeout_s) - loop.time()
                 if left_s <= CLOCK_STEP_S:
                     raise Dropout(
                         f"{listing(wait.missing)} sent nothing for step {wait.step!r} "
@@ -249,6 +267,7 @@ class Mailbox:
                 await wait.wake.wait()
         except TimeoutError:
             return False
+        wait.wake.clear()
         return True
 
     async def _ask_again(self, wait: _Wait, sender: str) -> None:
@@ -331,10 +350,10 @@ class Mailbox:
             return
         if header.sender in wait.missing:
             del wait.missing[header.sender]
-            now = asyncio.get_running_loop().time()
+            now = wait.latest = asyncio.get_running_loop().time()
             traffic = self.traffic[header.session, header.step, header.sender]
             traffic.seconds = now - wait.started
-        if not wait.missing:
+        if len(wait.missing) in (0, wait.spared):
             wait.wake.set()
 
     def _on_again(self, opened: Opened) -> None:

@@ -109,7 +109,8 @@ class MqttConnection:
         self._ends: dict[str, MqttTransport] = {}
         self._assemblers: dict[str, Assembler] = {}
         self._client: aiomqtt.Client | None = None
-        self._online, self._offline = asyncio.Event(), asyncio.Event()
+        self._online = asyncio.Event()
+        self._unacknowledged: set[asyncio.Timeout] = set()
         self._window = asyncio.Semaphore(IN_FLIGHT)
         self._one_in_pieces = asyncio.Lock()
         self._failure: BrokerError | None = None
@@ -163,7 +164,6 @@ class MqttConnection:
             await _close(client)
             raise
         self._client = client
-        self._offline.clear()
         self._online.set()
         return client
 
@@ -198,7 +198,8 @@ class MqttConnection:
                             self._take(message.topic.value, payload)
                 except aiomqtt.MqttError:
                     self._online.clear()
-                    self._offline.set()
+                    for patience in self._unacknowledged:
+                        patience.reschedule(asyncio.get_running_loop().time())
                     await _close(client)
                     client = await self._reconnect()
         except BrokerError as error:
@@ -266,21 +267,18 @@ class MqttConnection:
             raise self._failure
         client = self._client
         assert client is not None
-        publishing = asyncio.create_task(
-            client.publish(topic, payload, qos=AT_LEAST_ONCE, timeout=math.inf)
-        )
-        losing = asyncio.create_task(self._offline.wait())
         try:
-            await asyncio.wait({publishing, losing}, return_when=asyncio.FIRST_COMPLETED)
-            if not publishing.done():
-                return False
-            publishing.result()
+            async with asyncio.timeout(None) as patience:  # which ends when the connection does
+                self._unacknowledged.add(patience)
+                try:
+                    await client.publish(topic, payload, qos=AT_LEAST_ONCE, timeout=math.inf)
+                finally:
+                    self._unacknowledged.discard(patience)
+        except TimeoutError:
+            return False
         except aiomqtt.MqttError:
             await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
             return False
-        finally:
-            publishing.cancel()
-            losing.cancel()
         return True
 
     def _take(self, topic: str, payload: bytes) -> None:

@@ -13,10 +13,13 @@ kinds of round are enough for all of them, each costing a party one message up a
   (`CoordinatorSession.confided` and ``announce_made``). Nobody else can check how it was made.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, Self
 
+from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
@@ -168,6 +171,11 @@ class PartySession(Session):
         """Write to the coordinator alone; the message is sealed and enters no transcript."""
         await self.mailbox.tell(self.name, COORDINATOR, message)
 
+    async def told(self, kind: type[M], *, check: Check[M] | None = None) -> M:
+        """What the coordinator writes to us alone; it must pass the check."""
+        arrived = await self._collect(kind, (COORDINATOR,))
+        return self._understand_all(arrived, kind, check)[COORDINATOR]
+
     async def hear(self, kind: type[M], *, check: Check[M] | None = None) -> M:
         """What the coordinator announces to everyone; it must pass the check."""
         arrived = await self._collect(kind, (COORDINATOR,))
@@ -243,23 +251,38 @@ class CoordinatorSession(Session):
     """The coordinator's side of the rounds. It routes what it cannot read."""
 
     fewest: int = 1
-    """With how few parties the study still goes on."""
+    most: int = 10**9
+    """With how few, and how many, parties the study goes on."""
+
+    stragglers_s: float = math.inf
+    """How long to wait for the rest once so few are there that the study could go on."""
 
     def sub(self, label: str) -> Self:
         """The session of a sub-protocol."""
         session = super().sub(label)
-        session.fewest = self.fewest
+        session.fewest, session.most = self.fewest, self.most
+        session.stragglers_s = self.stragglers_s
         return session
 
-    async def gather(self, kind: type[M], *, check: Check[M] | None = None) -> Gathered[M]:
-        """Serve a `PartySession.report`: take what comes until the deadline."""
+    async def gather(
+        self,
+        kind: type[M],
+        *,
+        check: Check[M] | None = None,
+        senders: Collection[str] | None = None,
+    ) -> Gathered[M]:
+        """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
         box, deadline = self.mailbox, self.mailbox.now() + self.timeout_s
+        asked = [p for p in self.parties if senders is None or p in senders]
         faulty: dict[str, str] = {}
         silent: set[str] = set()
-        while waiting := [p for p in self.parties if p not in faulty and p not in silent]:
+        while waiting := [p for p in asked if p not in faulty and p not in silent]:
             try:
                 left_s = max(deadline - box.now(), 0)
-                await box.await_all(self.name, kind.step, waiting, left_s)
+                await box.await_all(
+                    self.name, kind.step, waiting, left_s,
+                    fewest=self.fewest, stragglers_s=self.stragglers_s,
+                )  # fmt: skip
                 break
             except Dropout as late:
                 silent |= set(late.culprits)
@@ -272,11 +295,19 @@ class CoordinatorSession(Session):
         for party, opened in arrived.items():
             try:
                 messages[party] = self._understand(opened, kind, check)
-                box.transcribe(opened.raw)
+                if not kind.sealed:
+                    box.transcribe(opened.raw)
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
-        silent_ones = tuple(p for p in self.parties if p in silent)
-        return Gathered(messages, silent_ones, faulty)
+        return Gathered(messages, tuple(p for p in asked if p in silent), faulty)
+
+    def identity_of(self, party: str) -> PublicIdentity:
+        """The keys with which a party joined."""
+        return self.mailbox.keys[party]
+
+    async def hand_out(self, messages: Mapping[str, Message]) -> None:
+        """Write to some parties, to each its own; they wait for it with `PartySession.told`."""
+        await asyncio.gather(*(self.send(party, message) for party, message in messages.items()))
 
     async def announce(self, message: Message) -> None:
         """Write one message to everyone."""

@@ -32,3 +32,23 @@ def unpack(raw: bytes, cells: int, modulus: int) -> Residues:
     if cells and int(values.max()) >= modulus:
         raise ValueError(f"a value is not below the modulus {modulus}")
     return values
+
+
+def pack_bits(values: npt.NDArray[np.unsignedinteger], bits: int) -> bytes:
+    """The lowest ``bits`` of each value, one after the other without gaps."""
+    words = values.astype("<u8").view(np.uint8).reshape(-1, 8)
+    return np.packbits(
+        np.unpackbits(words, axis=1, bitorder="little")[:, :bits], bitorder="little"
+    ).tobytes()
+
+
+def unpack_bits(raw: bytes, cells: int, bits: int) -> Residues:
+    """What `pack_bits` packed; ``ValueError`` unless these are ``cells`` values."""
+    if len(raw) != (cells * bits + 7) // 8:
+        raise ValueError(f"{len(raw)} bytes where {(cells * bits + 7) // 8} are due")
+    flags = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
+    if flags[cells * bits :].any():
+        raise ValueError("there is something behind the last value")
+    words = np.zeros((cells, 64), dtype=np.uint8)
+    words[:, :bits] = flags[: cells * bits].reshape(cells, bits)
+    return np.packbits(words, axis=1, bitorder="little").view("<u8").ravel().astype(np.uint64)

@@ -219,13 +219,11 @@ def check_design(design: Design) -> None:
 class Collection(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
-    @property
-    def steps(self) -> tuple[str, ...]:
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """One report, no more."""
         return (Answer.step,)
 
-    @property
-    def mutual(self) -> bool:
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
         """No party needs another."""
         return False
 
@@ -233,7 +231,7 @@ class Collection(StudyProtocol, frozen=True):
     def design(self, schema: Schema) -> Design:
         """How a record is randomized."""
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
         """The design must make sense, and what is reported must be estimable."""
         check_design(self.design(schema))
 
@@ -244,8 +242,9 @@ class Collection(StudyProtocol, frozen=True):
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
         """One release for each cluster; each is seen under the party's name."""
         design = _design(type(self), msgspec.msgpack.encode(self), schema)
+        names = schema.names
         return [
-            Release(study, self.name, tuple(schema.names[a] for a in cluster), matrix.epsilon)
+            Release(study, self.name, tuple(names[a] for a in cluster), matrix.epsilon)
             for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
         ]
 

@@ -18,6 +18,7 @@ import hashlib
 import math
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError, Misconduct, Refused
@@ -28,23 +29,12 @@ from mpc_rr.estimation.suppression import HIDDEN, fault, filled, suppress
 from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
-from mpc_rr.network.vectors import Residues, packed_bytes
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.privacy.noise import NoiseShares
-from mpc_rr.protocols.interface import Ending, StudyProtocol
-from mpc_rr.protocols.secure_sum import (
-    ConfidedPartial,
-    Partial,
-    Share,
-    confided_sum_party,
-    secure_sum_coordinator,
-    secure_sum_party,
-)
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.pair_sums import PairSums, Total
 from mpc_rr.schema import Record, Schema
 
-STEPS: tuple[str, ...] = (Share.step, Partial.step)
-PARCEL_OVERHEAD_BYTES = 512
-"""More than an envelope's header, signature and sealing add to a share."""
 MOST_CORRUPT = 0.5
 """The share of parties that noise withstands unless the study says otherwise."""
 
@@ -53,6 +43,7 @@ class PublishedTables(Message, frozen=True):
     """Coordinator → everyone: the tables with small counts suppressed, cell by cell, as int64."""
 
     step: ClassVar[str] = "published_tables"
+    n: int
     cells: bytes
 
     def tables(self, layout: PairLayout) -> list[Counts]:
@@ -108,22 +99,22 @@ class PairCounts(Ending, frozen=True):
         return hasher.digest()
 
 
-class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
+class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
     """``[protocol] name = "exact_pairs"``; all options may be left out."""
 
     noise_epsilon: float | None = None
     noise_corrupt: float | None = None
     suppress_below: int | None = None
 
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """Those of the secure sum."""
-        return STEPS if self.suppress_below is None else (Share.step, ConfidedPartial.step)
+    def steps(self, parties: int) -> tuple[str, ...]:
+        """Those of the sum."""
+        return self.steps_of_sum(parties, confided=self.suppress_below is not None)
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
+        self.check_sum(parties)
         if self.noise_epsilon is not None:
-            self._noise(PairLayout(schema.sizes), 3)
+            self._noise(PairLayout(schema.sizes), parties)
             if self.suppress_below is not None:
                 raise InputError(
                     "noise_epsilon and suppress_below exclude each other: noisy counts need no "
@@ -137,10 +128,11 @@ class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
             raise InputError(f"suppress_below must be 2 or more, not {self.suppress_below}")
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
-        """A bundle of shares for all other parties."""
+        """That of the sum, or all tables."""
         layout = PairLayout(schema.sizes)
-        share = packed_bytes(layout.cells, self._modulus(layout, parties))
-        return 65536 + 8 * layout.cells + parties * (share + PARCEL_OVERHEAD_BYTES)
+        modulus = self._modulus(parties, self._noise(layout, parties))
+        sums = self.largest_sum_message(parties, layout.cells, modulus)
+        return 65536 + 8 * layout.cells + sums
 
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
         """No ε bounds what an exact count may tell about one person; noise has its own."""
@@ -150,35 +142,79 @@ class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
         kind = "noisy counts of pairs"
         return [Release(study, kind, schema.names, noise.epsilon, delta=noise.delta)]
 
-    def _noise(self, layout: PairLayout, parties: int) -> NoiseShares | None:
-        """Another record changes two cells of each table by one."""
+    def _noise(
+        self, layout: PairLayout, parties: int, staying: int | None = None
+    ) -> NoiseShares | None:
+        """Another record changes two cells of each table by one.
+
+        ``staying``: so many of the parties surely stay until the end; all, if not given.
+        """
         if self.noise_epsilon is None:
             return None
         corrupt = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
-        honest = max(1, parties - math.floor(corrupt * parties))
+        honest = max(1, (staying or parties) - math.floor(corrupt * parties))
         return NoiseShares(self.noise_epsilon, 2 * len(layout.pairs), honest, layout.cells)
 
-    def _modulus(self, layout: PairLayout, parties: int) -> int:
-        """Above any sum; with noise, twice that, as it may be negative."""
-        noise = self._noise(layout, parties)
-        return parties + 1 if noise is None else 2 * (parties + noise.bound(parties)) + 2
+    def _modulus(self, parties: int, noise: NoiseShares | None) -> int:
+        """Above any sum; with noise twice that, as it may be negative. Masks: a power of two."""
+        least = parties + 1 if noise is None else 2 * (parties + noise.bound(parties)) + 2
+        return 1 << (least - 1).bit_length() if self.masked(parties) else least
+
+    def _noise_of(
+        self, session: PartySession | CoordinatorSession, layout: PairLayout
+    ) -> NoiseShares | None:
+        staying = session.fewest if self.masked(session.most) else None
+        return self._noise(layout, self.crowd(session), staying)
+
+    def _cells(self, layout: PairLayout, parties: int) -> int:
+        """A masked sum without noise leaves out what follows from the rest."""
+        free = self.masked(parties) and self.noise_epsilon is None
+        return layout.free_count if free else layout.cells
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> PairCounts:
         """A party's part: its record goes in, the counts come out."""
-        layout, n = PairLayout(schema.sizes), len(session.parties)
-        modulus, sums = self._modulus(layout, n), session.sub("secure_sum")
-        vector = layout.indicator(record)
-        if self.suppress_below is not None:
-            await confided_sum_party(sums, vector, modulus)
-            published = await session.hear(PublishedTables, check=self._in_order(layout, n))
-            return self._suppressed(schema, published, n)
-        if (noise := self._noise(layout, n)) is not None:
+        layout, crowd = PairLayout(schema.sizes), self.crowd(session)
+        noise = self._noise_of(session, layout)
+        modulus = self._modulus(crowd, noise)
+        free = self._cells(layout, session.most) < layout.cells
+        vector = layout.free_vector(record) if free else layout.indicator(record)
+        if noise is not None:
             noisy = vector.astype(np.int64) + noise.draw(session.rng.fork("noise"))
             vector = (noisy % modulus).astype(np.uint64)
-        total = await secure_sum_party(
-            sums, vector, modulus, before_publishing=lambda: self._only_once(session)
-        )
-        return self._counts(schema, total, n)
+        confided = self.suppress_below is not None
+        total = await self.add_party(
+            session, vector, modulus,
+            confided=confided, before_sending=lambda: self._only_once(session),
+        )  # fmt: skip
+        if not confided:
+            return self._counts(schema, total, noise)
+        published = await session.hear(PublishedTables, check=self._in_order(layout, total.n))
+        return self._suppressed(schema, published)
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> PairCounts:
+        """The coordinator's part: it learns the counts, as everybody does (or more, see above)."""
+        layout, crowd = PairLayout(schema.sizes), self.crowd(session)
+        noise, cells = self._noise_of(session, layout), self._cells(layout, session.most)
+        modulus = self._modulus(crowd, noise)
+        below = self.suppress_below
+        if below is None:
+            total = await self.add_coordinator(session, cells, modulus)
+            return self._counts(schema, total, noise)
+        lost: dict[str, str] = {}
+
+        async def suppressed() -> PublishedTables:
+            total = await self.add_coordinator(session, cells, modulus, confided=True)
+            lost.update(total.lost)
+            try:
+                shown = suppress(layout, self._tables(layout, total), below)
+            except InputError as error:
+                raise Refused(str(error)) from None
+            flat = np.concatenate(shown, axis=None).astype("<i8").tobytes()
+            return PublishedTables(total.n, flat)
+
+        check = self._in_order(layout, None)
+        published = await session.announce_made(PublishedTables, suppressed, check=check)
+        return msgspec.structs.replace(self._suppressed(schema, published), lost=lost)
 
     def _only_once(self, session: PartySession) -> None:
         """A second sum with other noise, or other parties, would cost as much again."""
@@ -189,63 +225,48 @@ class ExactPairs(StudyProtocol, frozen=True, tag="exact_pairs"):
                 "give away as much again; no count was sent"
             )
 
-    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> PairCounts:
-        """The coordinator's part: it learns the counts, as everybody does (or more, see above)."""
-        layout, n = PairLayout(schema.sizes), len(session.parties)
-        modulus, sums = self._modulus(layout, n), session.sub("secure_sum")
-        below = self.suppress_below
-        if below is None:
-            return self._counts(
-                schema, await secure_sum_coordinator(sums, layout.cells, modulus), n
-            )
-
-        async def suppressed() -> PublishedTables:
-            total = await secure_sum_coordinator(sums, layout.cells, modulus, confided=True)
-            tables = checked_tables(layout, total.astype(np.int64), n)
-            try:
-                shown = suppress(layout, tables, below)
-            except InputError as error:
-                raise Refused(str(error)) from None
-            return PublishedTables(np.concatenate(shown, axis=None).astype("<i8").tobytes())
-
-        check = self._in_order(layout, n)
-        published = await session.announce_made(PublishedTables, suppressed, check=check)
-        return self._suppressed(schema, published, n)
-
-    def _in_order(self, layout: PairLayout, n: int) -> Check[PublishedTables]:
+    def _in_order(self, layout: PairLayout, n: int | None) -> Check[PublishedTables]:
         def check(message: PublishedTables) -> None:
-            wrong = fault(layout, message.tables(layout), n, self.suppress_below or 0)
+            if n is not None and message.n != n:
+                raise ValueError(f"counts of {message.n} parties where the sum is over {n}")
+            wrong = fault(layout, message.tables(layout), message.n, self.suppress_below or 0)
             if wrong is not None:
                 raise ValueError(wrong)
 
         return check
 
-    def _suppressed(self, schema: Schema, published: PublishedTables, n: int) -> PairCounts:
+    def _suppressed(self, schema: Schema, published: PublishedTables) -> PairCounts:
         tables = published.tables(PairLayout(schema.sizes))
-        return PairCounts(n, schema, tables, suppressed_below=self.suppress_below or 0)
+        below = self.suppress_below or 0
+        return PairCounts(published.n, schema, tables, suppressed_below=below)
 
-    def _counts(self, schema: Schema, total: Residues, n: int) -> PairCounts:
-        layout = PairLayout(schema.sizes)
-        noise = self._noise(layout, n)
+    def _tables(self, layout: PairLayout, total: Total) -> list[Counts]:
+        if len(total.values) < layout.cells:
+            tables = layout.tables_of_free(total.values, total.n)
+        else:
+            tables = layout.tables(total.values)
+        return checked_tables(tables, layout, total.n)
+
+    def _counts(self, schema: Schema, total: Total, noise: NoiseShares | None) -> PairCounts:
+        layout, n = PairLayout(schema.sizes), total.n
         if noise is None:
-            return PairCounts(n, schema, checked_tables(layout, total.astype(np.int64), n))
-        modulus = self._modulus(layout, n)
-        signed = total.astype(np.int64)
-        tables = layout.tables(np.where(signed > modulus // 2, signed - modulus, signed))
+            return PairCounts(n, schema, self._tables(layout, total), lost=total.lost)
+        negative = total.values > total.modulus // 2
+        tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
         for (i, j), table in zip(layout.pairs, tables, strict=True):
             if abs(int(table.sum()) - n) > noise.bound(n, table.size):
                 raise Misconduct(
                     f"the sum is poisoned: the table of attributes {i} and {j} sums to "
                     f"{table.sum()}, too far from {n} for the noise that was agreed"
                 )
-        return PairCounts(n, schema, tables, noise=noise.standard_deviation(n))
+        deviation = noise.standard_deviation(n)
+        return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
 
 
 def checked_tables(
-    layout: PairLayout, total: Counts, n: int, *, margins_agree: bool = True
+    tables: list[Counts], layout: PairLayout, n: int, *, margins_agree: bool = True
 ) -> list[Counts]:
     """The tables of a sum, if they can be those of n parties that each added what they should."""
-    tables = layout.tables(total)
     wrong = layout.inconsistency(tables, n, margins_agree=margins_agree)
     if wrong is not None:
         raise Misconduct(

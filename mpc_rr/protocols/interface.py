@@ -16,6 +16,9 @@ class _AbstractStruct(msgspec.StructMeta, ABCMeta):
 class Ending(msgspec.Struct, metaclass=_AbstractStruct, frozen=True, kw_only=True):
     """What a protocol gives its agents in the end: a result, or what a party knows of it."""
 
+    lost: dict[str, str] = {}
+    """Parties that were left out on the way, and at which step."""
+
     unconfirmed: tuple[str, ...] = ()
     """Parties whose confirmation of the very same result was not seen."""
 
@@ -41,23 +44,21 @@ class StudyProtocol(
     The protocols are its subclasses, one file each; the tag is the name in the study file.
     """
 
-    @property
     @abstractmethod
-    def steps(self) -> tuple[str, ...]:
-        """The steps in which parties send something, in order."""
+    def steps(self, parties: int) -> tuple[str, ...]:
+        """The steps in which so many parties send something, in order."""
 
-    @property
-    def mutual(self) -> bool:
-        """Whether parties depend on each other: then all compare the roster and the result."""
-        return True
+    @abstractmethod
+    def mutual(self, parties: int) -> bool:
+        """Whether all of so many parties depend on all: they compare the roster and the result."""
 
     @property
     def name(self) -> str:
         """Its name in a study file."""
         return str(type(self).__struct_config__.tag)
 
-    def check(self, schema: Schema) -> None:
-        """`InputError` if the options make no sense with this schema."""
+    def check(self, schema: Schema, parties: int) -> None:
+        """`InputError` if the options make no sense with this schema and so many parties."""
 
     @abstractmethod
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:

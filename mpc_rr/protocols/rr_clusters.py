@@ -62,21 +62,19 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     least_dependence: float = 0.1
     clusters: int | None = None
 
-    @property
-    def steps(self) -> tuple[str, ...]:
+    def steps(self, parties: int) -> tuple[str, ...]:
         """Those of the dependence protocol, then the report."""
-        return (*self.dependence.steps, Answer.step)
+        return (*self.dependence.steps(parties), Answer.step)
 
-    @property
-    def mutual(self) -> bool:
+    def mutual(self, parties: int) -> bool:
         """If the dependence protocol is."""
-        return self.dependence.mutual
+        return self.dependence.mutual(parties)
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
         check_design(rr_clusters(schema.sizes, [(a,) for a in range(len(schema.sizes))],
                                  self._spent(schema)))  # fmt: skip
-        self.dependence.check(schema)
+        self.dependence.check(schema, parties)
         if self.most_combinations < 1:
             raise InputError(f"most_combinations must be positive, not {self.most_combinations}")
         if not 0 <= self.least_dependence <= 1:

@@ -52,13 +52,11 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     keep: float | None = None
     epsilon: float | None = None
 
-    @property
-    def steps(self) -> tuple[str, ...]:
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """One report."""
         return (FirstAnswer.step,)
 
-    @property
-    def mutual(self) -> bool:
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
         """No party needs another."""
         return False
 
@@ -66,7 +64,7 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         """Each attribute by itself."""
         return rr_independent(schema.sizes, chosen_keep(self.keep, self.epsilon, schema.sizes))
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
         """The options must make sense, and leave something to estimate."""
         check_design(self.design(schema))
 

@@ -24,12 +24,11 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.network.vectors import packed_bytes
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.collection import LARGEST_EPSILON
-from mpc_rr.protocols.exact_pairs import PARCEL_OVERHEAD_BYTES, STEPS, checked_tables
-from mpc_rr.protocols.interface import Ending, StudyProtocol
-from mpc_rr.protocols.secure_sum import secure_sum_coordinator, secure_sum_party
+from mpc_rr.protocols.exact_pairs import checked_tables
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.pair_sums import PairSums, Total
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
 
@@ -81,7 +80,7 @@ class RandomizedPairs(Ending, frozen=True):
         return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
 
 
-class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
+class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
     """``[protocol] name = "rr_pairs"``, with ``keep`` or ``epsilon`` as RR-Independent has them.
 
     A pair gets the sum of what RR-Independent would spend on its two attributes.
@@ -90,22 +89,23 @@ class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
     keep: float | None = None
     epsilon: float | None = None
 
-    @property
-    def steps(self) -> tuple[str, ...]:
-        """Those of the secure sum."""
-        return STEPS
+    def steps(self, parties: int) -> tuple[str, ...]:
+        """Those of the sum."""
+        return self.steps_of_sum(parties, confided=False)
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense, and leave something to estimate."""
+        self.check_sum(parties)
         for matrix in self._matrices(schema):
             matrix.check_invertible()
             if not matrix.epsilon <= LARGEST_EPSILON:
                 raise InputError(f"ε = {matrix.epsilon:.3g} for a pair protects nobody")
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
-        """A bundle of shares for all other parties."""
-        share = packed_bytes(PairLayout(schema.sizes).cells, parties + 1)
-        return 65536 + parties * (share + PARCEL_OVERHEAD_BYTES)
+        """That of the sum."""
+        return 65536 + self.largest_sum_message(
+            parties, PairLayout(schema.sizes).cells, parties + 1
+        )
 
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
         """All pairs add up against whoever breaks the sum; the paper counts one pair."""
@@ -126,21 +126,19 @@ class RRPairs(StudyProtocol, frozen=True, tag="rr_pairs"):
         layout, matrices = PairLayout(schema.sizes), self._matrices(schema)
         drawn = session.once("pairs", lambda rng: _randomize(layout, matrices, record, rng))
         vector = layout.vector(np.frombuffer(drawn, dtype="<u4").tolist())
-        n = len(session.parties)
-        total = await secure_sum_party(session.sub("secure_sum"), vector, n + 1)
-        return self._ending(layout, schema, total.astype(np.int64), n)
+        total = await self.add_party(session, vector, self.crowd(session) + 1)
+        return self._ending(layout, schema, total)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:
         """The coordinator's part: it learns what everybody learns."""
-        layout, n = PairLayout(schema.sizes), len(session.parties)
-        sums = session.sub("secure_sum")
-        total = await secure_sum_coordinator(sums, layout.cells, n + 1)
-        return self._ending(layout, schema, total.astype(np.int64), n)
+        layout = PairLayout(schema.sizes)
+        total = await self.add_coordinator(session, layout.cells, self.crowd(session) + 1)
+        return self._ending(layout, schema, total)
 
-    def _ending(self, layout: PairLayout, schema: Schema, total: Counts, n: int) -> RandomizedPairs:
-        tables = checked_tables(layout, total, n, margins_agree=False)
+    def _ending(self, layout: PairLayout, schema: Schema, total: Total) -> RandomizedPairs:
+        tables = checked_tables(layout.tables(total.values), layout, total.n, margins_agree=False)
         keeps = tuple(matrix.keep for matrix in self._matrices(schema))
-        return RandomizedPairs(n, schema, tables, keeps, together=True)
+        return RandomizedPairs(total.n, schema, tables, keeps, together=True, lost=total.lost)
 
 
 def _randomize(

@@ -143,13 +143,11 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
     epsilon: float
     together: int | None = None
 
-    @property
-    def steps(self) -> tuple[str, ...]:
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """One report."""
         return (ViewAnswer.step,)
 
-    @property
-    def mutual(self) -> bool:
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
         """No party needs another."""
         return False
 
@@ -164,7 +162,7 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         views = _views(schema.sizes, self.epsilon, self.together)
         return _design(schema.sizes, views, self.epsilon)
 
-    def check(self, schema: Schema) -> None:
+    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
         """The options must make sense."""
         largest = max(mechanism.size for mechanism in self.design(schema).mechanisms.values())
         if largest > LARGEST_DOMAIN:

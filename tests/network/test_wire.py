@@ -16,11 +16,21 @@ from mpc_rr.network import messages as wire
 from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
 from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
-from mpc_rr.protocols.exact_pairs import PairCounts
+from mpc_rr.protocols.exact_pairs import PairCounts, PublishedTables
+from mpc_rr.protocols.mask_enrolment import Die, Entry, KeysFixed, MaskKeys, Neighbourhood, Player
+from mpc_rr.protocols.masked_sum import (
+    ConfidedVector,
+    MaskedVector,
+    MaskShares,
+    SharesForYou,
+    SumDone,
+    Survivors,
+    Unmasking,
+)
 from mpc_rr.protocols.rr_clusters import Clustering
 from mpc_rr.protocols.rr_each_attribute import FirstAnswer, ReportedPairs
 from mpc_rr.protocols.rr_views import ViewAnswer
-from mpc_rr.protocols.secure_sum import Partial, Share
+from mpc_rr.protocols.secure_sum import ConfidedPartial, Partial, Share
 from mpc_rr.randomness import SeededRandomness
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "wire-v1.json"
@@ -57,6 +67,26 @@ def samples():
             ReportedPairs(2, bytes(16)),
             Clustering(((0, 2), (1,))),
             ViewAnswer(b"\1\0\0\0\2\0\0\0"),
+            ConfidedPartial(b"\4\5\6"),
+            PublishedTables(2, bytes(32)),
+            MaskKeys(bytes(32), bytes(32)),
+            KeysFixed(bytes(32)),
+            Die(bytes(16)),
+            Neighbourhood(
+                2,
+                1,
+                {0: Player(Entry("alice", a, bytes(32), bytes(32)), 1, bytes(16))},
+                b"proof",
+                bytes(32),
+                b"",
+            ),
+            MaskShares(b"parcels", b"box", b"marks"),
+            SharesForYou(b"\x80", b"parcel"),
+            MaskedVector(b"\1\2"),
+            ConfidedVector(b"\1\2"),
+            Survivors(b"\x80", 5, bytes(32)),
+            Unmasking(bytes(32), b"\x80", bytes(32)),
+            SumDone(5, bytes(32), b"\1\2"),
         )
     }
 

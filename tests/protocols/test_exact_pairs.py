@@ -136,8 +136,8 @@ def test_a_poisoned_noisy_sum_is_noticed():
 class Inflated(ExactPairs, frozen=True, tag="inflated"):
     """Adds noise as if there were one honest party only, forty times over."""
 
-    def _noise(self, layout, parties):
-        noise = super()._noise(layout, parties)
+    def _noise(self, layout, parties, staying=None):
+        noise = super()._noise(layout, parties, staying)
 
         class Loud(type(noise)):
             def draw(self, rng):
@@ -156,7 +156,7 @@ class Careless(Coordinator):
             async def announce_made(self, kind, make, *, check):
                 await make()
                 tables = np.concatenate(crosstabs(RECORDS, SIZES), axis=None)
-                shown = PublishedTables(tables.astype("<i8").tobytes())
+                shown = PublishedTables(N, tables.astype("<i8").tobytes())
                 await self.announce(shown)
                 return shown
 
@@ -206,7 +206,7 @@ def test_hidden_counts_are_null_in_the_document():
 )
 def test_options_that_make_no_sense(protocol, wrong):
     with pytest.raises(InputError, match=wrong):
-        protocol.check(make_study(N, SIZES).schema)
+        protocol.check(make_study(N, SIZES).schema, N)
 
 
 def test_too_few_people_for_suppression_end_the_study_plainly():

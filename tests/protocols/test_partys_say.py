@@ -149,12 +149,12 @@ def test_an_aborted_study_leaves_a_receipt_of_what_was_sent():
 )
 def test_options_that_make_no_sense_are_told(protocol, says):
     with pytest.raises(InputError, match=says):
-        protocol.check(make_study(4, SIZES).schema)
+        protocol.check(make_study(4, SIZES).schema, 4)
 
 
 def test_a_hopeless_or_huge_joint_is_told_before_anybody_answers():
     schema = make_study(4, (8,) * 10).schema
     with pytest.raises(InputError, match="randomize less"):
-        RRJoint(epsilon=2.0).check(schema)
+        RRJoint(epsilon=2.0).check(schema, 4)
     with pytest.raises(InputError, match="cannot be drawn exactly"):
-        RRJoint(epsilon=25.0).check(make_study(4, (8,) * 12).schema)
+        RRJoint(epsilon=25.0).check(make_study(4, (8,) * 12).schema, 4)

@@ -1,0 +1,96 @@
+"""How many neighbours a party needs for a masked sum, and how many must answer (Bell et al. 2020).
+
+With n parties, of which a share may be corrupt and a share may drop out, the random Harary graph of
+degree k with threshold t must satisfy, each but with a tiny probability:
+
+* secrecy: no party has t corrupt neighbours (hypergeometric tail, times n), and what is left
+  without corrupt and lost parties hangs together (no k/2 of these in a row on the circle);
+* correctness: every party keeps at least t neighbours (hypergeometric tail, times n).
+
+Against a coordinator that lies about who is there, t corrupt neighbours are not the worst: it could
+get one kind of share from some neighbours and the other kind from the rest. Honest neighbours give
+one kind only, so it needs 2t shares of k + (corrupt neighbours): hence 2t must be larger than that.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from scipy.stats import hypergeom
+
+from mpc_rr.errors import InputError
+
+SECRECY_BITS = 40
+CORRECTNESS_BITS = 30
+
+Trust = Literal["lying", "curious"]
+"""What the coordinator is assumed to do: lie, or only look."""
+
+
+@dataclass(frozen=True)
+class Masking:
+    """So many neighbours, of which so many must answer."""
+
+    degree: int
+    threshold: int
+
+
+@lru_cache(maxsize=256)
+def masking_for(
+    parties: int,
+    corrupt: float = 0.05,
+    dropout: float = 0.1,
+    coordinator: Trust = "lying",
+    secrecy_bits: int = SECRECY_BITS,
+    correctness_bits: int = CORRECTNESS_BITS,
+) -> Masking:
+    """The smallest degree that will do, and its threshold; `InputError` if there is none."""
+    if parties < 3:
+        raise InputError(f"a masked sum of {parties} parties hides nothing; it needs at least 3")
+    if not (0 <= corrupt < 1 and 0 <= dropout < 1 and corrupt + dropout < 1):
+        raise InputError("the shares of corrupt and of lost parties must be below 1, also together")
+    bad, lost = math.floor(corrupt * parties), math.floor(dropout * parties)
+    # Half of what secrecy may fail is for corrupt neighbours, half for a graph that falls apart.
+    each_bits = secrecy_bits + 1 + math.log2(parties)
+    unconnected = math.log2(corrupt + dropout) if corrupt + dropout > 0 else -math.inf
+    for degree in range(2, parties - 1, 2):
+        if degree / 2 * unconnected > -each_bits:
+            continue
+        threshold = _threshold(parties, degree, bad, each_bits, coordinator)
+        if threshold is not None and _bits(
+            hypergeom.logcdf(threshold - 1, parties - 1, parties - lost, degree)
+        ) <= -(correctness_bits + math.log2(parties)):
+            return Masking(degree, threshold)
+    return _complete(parties, bad, lost, coordinator)
+
+
+def _bits(log: float) -> float:
+    return float(log) / math.log(2)
+
+
+def _threshold(
+    parties: int, degree: int, bad: int, each_bits: float, coordinator: Trust
+) -> int | None:
+    """The smallest that corrupt neighbours do not reach, but for one case in 2^each_bits."""
+    for threshold in range(1, degree + 1):
+        enough = threshold if coordinator == "curious" else 2 * threshold - degree
+        if (
+            enough > 0
+            and _bits(hypergeom.logsf(enough - 1, parties - 1, bad, degree)) <= -each_bits
+        ):
+            return threshold
+    return None
+
+
+def _complete(parties: int, bad: int, lost: int, coordinator: Trust) -> Masking:
+    """Everybody is everybody's neighbour: nothing is left to chance."""
+    degree = parties - 1
+    least = bad + 1 if coordinator == "curious" else (degree + bad) // 2 + 1
+    most = degree - lost
+    if least > most:
+        raise InputError(
+            f"{parties} parties are too few for a masked sum that withstands {bad} corrupt and "
+            f'{lost} lost ones; allow fewer of either, or name sum = "secure_sum"'
+        )
+    return Masking(degree, max(least, 2))

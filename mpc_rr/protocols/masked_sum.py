@@ -1,0 +1,450 @@
+"""Masked sum: thousands of parties add up vectors that nobody sees, and some may leave.
+
+After Bonawitz et al. (2017) and Bell et al. (2020). Every party hides its vector under a mask of
+its own and one mask with each of its k neighbours on a random graph; the masks of neighbours cancel
+in the sum. What is needed to take off the rest is shared among the neighbours beforehand, so that
+any t of them can help out for one who is gone.
+
+Keys and graph (steps 1 and 2) come first, once for any number of sums: see
+`mpc_rr.protocols.mask_enrolment`. Then, for each sum:
+3. Shares. A party draws a secret b for its own mask, and a key K with which it locks the seeds of
+   the masks it has with its neighbours (the box). It sends each neighbour a share of b and one of
+   K, sealed.
+4. Masked vectors, from those who got at least t neighbours' shares.
+5. Unmasking. Each party hears who sent a masked vector. For each neighbour it gives its share of b
+   if the neighbour did, of K if it did not: never both, and for one set of survivors only.
+6. The coordinator takes off the survivors' own masks and the masks they had with those who left,
+   and announces the total.
+
+Trust: who sees everything but the parties' own memory learns the sum over the survivors, as long as
+no party has t corrupt neighbours (see `mpc_rr.privacy.masking`). Secrets are drawn for each sum, so
+what is recovered for one says nothing about another.
+"""
+
+import hashlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from mpc_rr.crypto import shamir
+from mpc_rr.crypto.masks import (
+    SEED_BYTES,
+    TAG_BYTES,
+    Mask,
+    lock,
+    mask,
+    masks,
+    seed_of,
+    unlock,
+    word,
+)
+from mpc_rr.errors import Dropout, Misconduct, Refused
+from mpc_rr.network.messages import Message
+from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
+from mpc_rr.protocols.mask_enrolment import (
+    Board,
+    Die,
+    MaskingOptions,
+    MaskKeys,
+    Place,
+    check_enough,
+    gathered_or_lost,
+)
+from mpc_rr.randomness import Randomness
+
+PARCEL_BYTES = 2 * shamir.SHARE_BYTES + TAG_BYTES
+MARK_BYTES = 16
+
+
+# ── Messages ───────────────────────────────────────────────────────────────────────────────────
+
+
+class MaskShares(Message, frozen=True):
+    """3, party → coordinator: sealed shares for its neighbours, its box, marks of its secrets."""
+
+    step: ClassVar[str] = "mask_shares"
+    parcels: bytes
+    box: bytes
+    marks: bytes
+
+
+class SharesForYou(Message, frozen=True):
+    """3, coordinator → party: the sealed shares of those neighbours who sent any."""
+
+    step: ClassVar[str] = "shares_for_you"
+    senders: bytes
+    parcels: bytes
+
+
+class MaskedVector(Message, frozen=True):
+    """4, party → coordinator: its vector under all its masks."""
+
+    step: ClassVar[str] = "masked_vector"
+    cells: bytes
+
+
+class ConfidedVector(Message, frozen=True):
+    """4, party → coordinator, private: the same, where only the coordinator may learn the sum."""
+
+    step: ClassVar[str] = "confided_vector"
+    sealed: ClassVar[bool] = True
+    cells: bytes
+
+
+class Survivors(Message, frozen=True):
+    """5, coordinator → party: which neighbours sent a masked vector; the digest of all who did."""
+
+    step: ClassVar[str] = "survivors"
+    survived: bytes
+    count: int
+    digest: bytes
+
+
+class Unmasking(Message, frozen=True):
+    """5, party → coordinator: a share for each neighbour it has one of, and the set it is for."""
+
+    step: ClassVar[str] = "unmasking"
+    survivors: bytes
+    given: bytes
+    shares: bytes
+
+
+class SumDone(Message, frozen=True):
+    """6, coordinator → everyone: over how many, which, and the total (if it is for everyone)."""
+
+    step: ClassVar[str] = "sum_done"
+    count: int
+    survivors: bytes
+    total: bytes
+
+
+def steps(*, confided: bool) -> tuple[str, ...]:
+    """The steps in which parties send something, in order."""
+    vector = ConfidedVector.step if confided else MaskedVector.step
+    return (MaskKeys.step, Die.step, MaskShares.step, vector, Unmasking.step)
+
+
+def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingOptions) -> int:
+    """An upper bound on any of its messages."""
+    degree = options.plan(max(parties, 3)).degree
+    depth = max(parties - 1, 1).bit_length()
+    return 65536 + cells * bits // 8 + degree * (PARCEL_BYTES + 512 + 64 * depth)
+
+
+# ── What both roles compute ────────────────────────────────────────────────────────────────────
+
+
+def _bitmap(flags: Collection[bool]) -> bytes:
+    return np.packbits(np.array(list(flags), dtype=bool)).tobytes()
+
+
+def _flags(bitmap: bytes, count: int) -> list[bool]:
+    """``ValueError`` unless the bitmap is for so many."""
+    if len(bitmap) != (count + 7) // 8:
+        raise ValueError("a bitmap of another length than it should have")
+    return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count).astype(bool).tolist()
+
+
+def _pieces(raw: bytes, size: int, count: int) -> list[bytes]:
+    """``ValueError`` unless there are so many pieces."""
+    if len(raw) != size * count:
+        raise ValueError(f"{len(raw)} bytes where {size * count} are due")
+    return [raw[k : k + size] for k in range(0, len(raw), size)]
+
+
+def _mark(kind: bytes, secret: bytes) -> bytes:
+    """By which a recovered secret is known to be the right one."""
+    return hashlib.sha256(b"mpc-rr mark\0" + kind + secret).digest()[:MARK_BYTES]
+
+
+def _survivors_digest(names: Collection[str]) -> bytes:
+    return hashlib.sha256(b"mpc-rr survivors\0" + msgspec.msgpack.encode(sorted(names))).digest()
+
+
+# ── A party ────────────────────────────────────────────────────────────────────────────────────
+
+
+async def masked_sum_party(
+    session: PartySession,
+    place: Place,
+    values: Residues,
+    bits: int,
+    *,
+    confided: bool = False,
+    before_sending: Callable[[], None] = lambda: None,
+) -> "tuple[Residues | None, int]":
+    """Steps 3 to 6; returns the total, modulo 2^bits, and over how many it is.
+
+    ``confided``: the total is for the coordinator alone; then it is None here.
+    """
+    purpose, degree, cells = _purpose(session, place), place.graph.degree, len(values)
+    rng = session.rng.fork("masked sum")
+
+    # Step 3: share what others need if we leave; take what we need if they do.
+    own_secret, box_key = shamir.random_secret(rng), shamir.random_secret(rng)
+    seeds, seals = place.pair_seeds(purpose), place.seal_keys(purpose)
+    await session.report(_shares(place, own_secret, box_key, seeds, seals, rng))
+    incoming = await session.told(SharesForYou, check=_parcels_of(degree))
+    present, held = _flags(incoming.senders, degree), _opened(incoming, seals)
+    if sum(present) < place.plan.threshold:
+        raise Refused(
+            f"only {sum(present)} of my {degree} neighbours are there, {place.plan.threshold} are "
+            "needed; my vector was not sent"
+        )
+
+    # Step 4: add our own mask, and one with each neighbour that is there.
+    masked = values.astype(word(bits)) + mask(seed_of(own_secret), cells, bits)
+    there = [(k, seed) for k, seed, p in zip(place.neighbours, seeds, present, strict=True) if p]
+    masked += masks((seed for k, seed in there if place.number < k), cells, bits)
+    masked -= masks((seed for k, seed in there if place.number > k), cells, bits)
+    before_sending()
+    session.point_of_no_return()
+    packed = pack_bits(masked, bits)
+    if confided:
+        await session.confide(ConfidedVector(packed))
+    else:
+        await session.report(MaskedVector(packed))
+
+    # Step 5: for each neighbour one kind of share, never both.
+    told = await session.told(
+        Survivors, check=lambda told: _check_survivors(told, present, session)
+    )
+    survived = _flags(told.survived, degree)
+    if sum(survived) < place.plan.threshold:
+        raise Refused(
+            f"only {sum(survived)} of my {degree} neighbours are left, {place.plan.threshold} are "
+            "needed; I take off nobody's mask"
+        )
+    shares = [h[:32] if alive else h[32:] for h, alive in zip(held, survived, strict=True) if h]
+    given = _bitmap([h is not None for h in held])
+    await session.report(Unmasking(told.digest, given, b"".join(shares)))
+
+    # Step 6: hear the total; it must be over the survivors we were shown.
+    def in_order(done: SumDone) -> None:
+        if (done.count, done.survivors) != (told.count, told.digest):
+            raise ValueError("the sum is over others than those I was shown")
+        if not confided:
+            unpack_bits(done.total, cells, bits)
+
+    done = await session.hear(SumDone, check=in_order)
+    return None if confided else unpack_bits(done.total, cells, bits), done.count
+
+
+def _purpose(session: PartySession | CoordinatorSession, place: Place) -> bytes:
+    """What makes this sum another than any other: run, session, and the graph."""
+    return session.mailbox.run + session.name.encode() + b"\0" + place.graph.seed
+
+
+def _shares(
+    place: Place,
+    own_secret: bytes,
+    box_key: bytes,
+    seeds: list[bytes],
+    seals: list[tuple[bytes, bytes]],
+    rng: Randomness,
+) -> MaskShares:
+    threshold, degree = place.plan.threshold, place.graph.degree
+    own = shamir.split(own_secret, threshold, degree, rng)
+    keys = shamir.split(box_key, threshold, degree, rng)
+    parcels = b"".join(
+        lock(to_them, share + key)
+        for share, key, (to_them, _) in zip(own, keys, seals, strict=True)
+    )
+    marks = _mark(b"own", own_secret) + _mark(b"box", box_key)
+    return MaskShares(parcels, lock(box_key, b"".join(seeds)), marks)
+
+
+def _parcels_of(degree: int) -> Check[SharesForYou]:
+    def check(told: SharesForYou) -> None:
+        _pieces(told.parcels, PARCEL_BYTES, sum(_flags(told.senders, degree)))
+
+    return check
+
+
+def _opened(told: SharesForYou, seals: list[tuple[bytes, bytes]]) -> list[bytes | None]:
+    """A share of b and one of K from each neighbour; None if it is not there or does not open."""
+    present = _flags(told.senders, len(seals))
+    parcels = iter(_pieces(told.parcels, PARCEL_BYTES, sum(present)))
+    return [
+        unlock(from_them, next(parcels)) if there else None
+        for there, (_, from_them) in zip(present, seals, strict=True)
+    ]
+
+
+def _check_survivors(told: Survivors, present: list[bool], session: PartySession) -> None:
+    survived = _flags(told.survived, len(present))
+    if any(alive and not there for alive, there in zip(survived, present, strict=True)):
+        raise ValueError("it has masked vectors of neighbours whose shares were not given to me")
+    if not session.fewest <= told.count <= session.most:
+        raise ValueError(f"a sum over {told.count} parties is not what the study allows")
+
+
+# ── The coordinator ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Shared:
+    """Who shared what in step 3, by number in the graph."""
+
+    parcels: dict[int, list[bytes]]
+    boxes: dict[int, bytes]
+    marks: dict[int, bytes]
+
+
+async def masked_sum_coordinator(
+    session: CoordinatorSession, board: Board, cells: int, bits: int, *, confided: bool = False
+) -> tuple[Residues, tuple[str, ...]]:
+    """Steps 3 to 6; returns the total, modulo 2^bits, and whose vectors are in it.
+
+    Whoever is silent at some step is left out from there on: `Board.lost` says who and when.
+    """
+    graph, numbers = board.graph, {name: k for k, name in enumerate(board.names)}
+
+    def shares_in_order(message: MaskShares) -> None:
+        _pieces(message.parcels, PARCEL_BYTES, graph.degree)
+        _pieces(message.marks, MARK_BYTES, 2)
+        _pieces(message.box, SEED_BYTES * graph.degree + TAG_BYTES, 1)
+
+    def vector_in_order(message: MaskedVector | ConfidedVector) -> None:
+        unpack_bits(message.cells, cells, bits)
+
+    # Step 3: hand everybody the shares that its neighbours sealed to it.
+    sent = await gathered_or_lost(
+        session, MaskShares, _present(board), board.lost, check=shares_in_order
+    )
+    shared = _shared(sent, numbers, graph.degree)
+    session.point_of_no_return()
+    await session.hand_out({name: _shares_for(board, shared, numbers[name]) for name in sent})
+
+    # Step 4: gather the masked vectors.
+    kind: type[MaskedVector | ConfidedVector] = ConfidedVector if confided else MaskedVector
+    vectors = await gathered_or_lost(session, kind, set(sent), board.lost, check=vector_in_order)
+    check_enough(session, vectors, board.lost)
+    alive = {numbers[name] for name in vectors}
+
+    # Step 5: tell everybody who is left, and gather the shares that take off the masks.
+    digest = _survivors_digest(vectors)
+    await session.hand_out(
+        {
+            name: Survivors(
+                _bitmap([k in alive for k in board.rows[numbers[name]].tolist()]),
+                len(alive),
+                digest,
+            )
+            for name in vectors
+        }
+    )
+
+    def unmasking_in_order(message: Unmasking) -> None:
+        if message.survivors != digest:
+            raise ValueError("it is for another set of survivors")
+        given = _flags(message.given, graph.degree)
+        _pieces(message.shares, shamir.SHARE_BYTES, sum(given))
+
+    helping = await gathered_or_lost(
+        session, Unmasking, set(vectors), dict(board.lost), check=unmasking_in_order
+    )
+    given = {numbers[name]: _given(message, graph.degree) for name, message in helping.items()}
+
+    # Step 6: take the masks off, and announce what is left.
+    total = masks((), cells, bits)
+    for name in vectors:
+        total += unpack_bits(vectors[name].cells, cells, bits).astype(total.dtype)
+    total -= _leftover(board, shared, alive, given, cells, bits)
+    packed = pack_bits(total, bits)
+    await session.announce(SumDone(len(alive), digest, b"" if confided else packed))
+    return unpack_bits(packed, cells, bits), tuple(vectors)
+
+
+def _present(board: Board) -> set[str]:
+    return {name for name in board.names if name not in board.lost}
+
+
+def _shared(sent: Mapping[str, MaskShares], numbers: Mapping[str, int], degree: int) -> Shared:
+    return Shared(
+        {numbers[n]: _pieces(m.parcels, PARCEL_BYTES, degree) for n, m in sent.items()},
+        {numbers[n]: m.box for n, m in sent.items()},
+        {numbers[n]: m.marks for n, m in sent.items()},
+    )
+
+
+def _shares_for(board: Board, shared: Shared, number: int) -> SharesForYou:
+    """What the neighbours sealed to this party: their slot for it mirrors its slot for them."""
+    row = board.rows[number].tolist()
+    parcels = [
+        shared.parcels[neighbour][board.graph.mirrored(slot)]
+        for slot, neighbour in enumerate(row)
+        if neighbour in shared.parcels
+    ]
+    return SharesForYou(_bitmap([k in shared.parcels for k in row]), b"".join(parcels))
+
+
+def _given(message: Unmasking, degree: int) -> dict[int, bytes]:
+    """The shares of an unmasking, by slot."""
+    slots = [slot for slot, there in enumerate(_flags(message.given, degree)) if there]
+    shares = _pieces(message.shares, shamir.SHARE_BYTES, len(slots))
+    return dict(zip(slots, shares, strict=True))
+
+
+def _leftover(
+    board: Board,
+    shared: Shared,
+    alive: set[int],
+    given: Mapping[int, Mapping[int, bytes]],
+    cells: int,
+    bits: int,
+) -> Mask:
+    """The masks that do not cancel: the survivors' own, and theirs with those who left."""
+    own = (seed_of(_recovered(board, shared, k, b"own", given)) for k in sorted(alive))
+    total = masks(own, cells, bits)
+    for gone in sorted(shared.boxes.keys() - alive):
+        row = board.rows[gone].tolist()
+        left = [(slot, k) for slot, k in enumerate(row) if k in alive]
+        if not left:
+            continue
+        key = _recovered(board, shared, gone, b"box", given)
+        box = unlock(key, shared.boxes[gone])
+        if box is None:
+            name = board.names[gone]
+            raise Misconduct(f"{name} left, and its box of seeds does not open", [name])
+        seeds = _pieces(box, SEED_BYTES, board.graph.degree)
+        # A survivor with the lower number added the mask, one with the higher took it off.
+        total += masks((seeds[slot] for slot, k in left if k < gone), cells, bits)
+        total -= masks((seeds[slot] for slot, k in left if k > gone), cells, bits)
+    return total
+
+
+def _recovered(
+    board: Board,
+    shared: Shared,
+    number: int,
+    kind: bytes,
+    given: Mapping[int, Mapping[int, bytes]],
+) -> bytes:
+    """A party's secret, from any t shares of its neighbours that fit its mark."""
+    threshold, name = board.plan.threshold, board.names[number]
+    shares = {
+        slot + 1: given[neighbour][board.graph.mirrored(slot)]
+        for slot, neighbour in enumerate(board.rows[number].tolist())
+        if board.graph.mirrored(slot) in given.get(neighbour, {})
+    }
+    if len(shares) < threshold:
+        raise Dropout(
+            f"only {len(shares)} of {name}'s neighbours helped to take off its mask, "
+            f"{threshold} are needed; too many have left"
+        )
+    mark = (
+        shared.marks[number][:MARK_BYTES] if kind == b"own" else shared.marks[number][MARK_BYTES:]
+    )
+    points = list(shares)
+    for first in range(len(points) - threshold + 1):  # a false share spoils some choices, not all
+        secret = shamir.join({p: shares[p] for p in points[first : first + threshold]})
+        if _mark(kind, secret) == mark:
+            return secret
+    raise Misconduct(
+        f"the shares of {name}'s secret do not fit together: {name} or one of its neighbours lied"
+    )

@@ -1,0 +1,213 @@
+"""The masked sum: exact over whoever stays, whoever leaves and whenever."""
+
+import itertools
+import os
+
+import msgspec
+import numpy as np
+import pytest
+from helpers import assert_tables, crosstabs, make_scenario, make_study, random_records, simulate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.mask_enrolment import MaskingOptions
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.results import result_document, write_results
+from mpc_rr.scenario import party_names
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+from mpc_rr.verification import verify
+
+SIZES = (2, 3, 2)
+MASKED = ExactPairs(sum="masked_sum")
+STEPS = MASKED.steps(20)
+
+
+def run(n, *, protocol=MASKED, seed=1, faults=None, minimum=None, sizes=SIZES):
+    records = random_records(n, sizes, seed=seed)
+    scenario = make_scenario(records, sizes, protocol=protocol, faults=faults, minimum=minimum)
+    return records, run_study(scenario, transport="memory", seed=seed)
+
+
+def over(records, names):
+    """The counts of those records whose parties are named."""
+    kept = [r for r, name in zip(records, party_names(len(records)), strict=True) if name in names]
+    return crosstabs(kept, SIZES)
+
+
+@settings(max_examples=15)
+@given(st.integers(3, 14), st.integers(0, 1000),
+       st.sampled_from([(2, 2), (2, 3, 2), (4, 1 + 1, 3, 2)]))  # fmt: skip
+def test_sums_are_exact(n, seed, sizes):
+    records, result = run(n, seed=seed, sizes=sizes)
+    assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
+    for end in result.parties.values():
+        assert_tables(end.tables, crosstabs(records, sizes))
+
+
+def test_the_paper_s_sum_is_for_few_and_the_masked_one_for_many():
+    assert not ExactPairs().masked(40)
+    assert ExactPairs().masked(41)
+    assert not ExactPairs(sum="secure_sum").masked(1000)
+    assert RRPairs(keep=0.5).masked(41)
+
+
+def test_free_cells_are_as_few_as_possible():
+    layout = PairLayout((9, 16, 7, 15, 6, 5, 2, 2))
+    assert (layout.cells, layout.free_count) == (1582, 1230)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.integers(0, 3)), min_size=1))
+def test_free_cells_give_all_tables(records):
+    layout = PairLayout((3, 2, 4))
+    total = sum(layout.free_vector(record) for record in records)
+    assert_tables(layout.tables_of_free(total, len(records)), crosstabs(records, (3, 2, 4)))
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_who_leaves_at_a_step_is_left_out_or_counted_and_the_sum_is_exact(step):
+    """Whoever has sent its masked vector is in the sum, even if it does not help to unmask."""
+    gone = ("party-03", "party-11")
+    faults = Faults(silent=tuple(PartyFault(name, step) for name in gone))
+    records, result = run(20, faults=faults, minimum=12)
+    outcome = result.outcome
+    assert outcome.result is not None, outcome.cause
+    names = set(party_names(20))
+    counted = names if step == "unmasking" else names - set(gone)
+    assert_tables(outcome.result.tables, over(records, counted))
+    assert set(outcome.result.lost) == names - counted
+    document = result_document(result)
+    assert set(document["parties"]["counted"]) == counted
+    if step != "unmasking":
+        assert document["lost"] == dict.fromkeys(gone, step)
+
+
+def test_people_who_leave_at_every_step():
+    """One at each step, of thirty."""
+    gone = dict(zip(party_names(30)[3::5], STEPS, strict=False))
+    faults = Faults(silent=tuple(PartyFault(name, step) for name, step in gone.items()))
+    records, result = run(30, faults=faults, minimum=20, protocol=MASKED)
+    assert result.outcome.result is not None, result.outcome.cause
+    counted = set(party_names(30)) - {n for n, step in gone.items() if step != "unmasking"}
+    assert_tables(result.outcome.result.tables, over(records, counted))
+
+
+def test_too_many_who_leave_end_the_sum_with_the_cause():
+    gone = party_names(20)[:8]
+    faults = Faults(silent=tuple(PartyFault(name, "unmasking") for name in gone))
+    protocol = ExactPairs(sum="masked_sum", masking=MaskingOptions(corrupt=0.0, dropout=0.1))
+    _, result = run(20, faults=faults, minimum=5, protocol=protocol)
+    assert result.outcome.result is not None or "take off its mask" in result.outcome.cause
+    faults = Faults(silent=tuple(PartyFault(name, "unmasking") for name in party_names(20)[:12]))
+    _, result = run(20, faults=faults, minimum=5, protocol=protocol)
+    assert result.outcome.result is None
+    assert "take off its mask" in result.outcome.cause
+
+
+def test_below_the_minimum_the_study_ends_and_says_who_left():
+    faults = Faults(silent=tuple(PartyFault(name, "mask_shares") for name in party_names(9)[:3]))
+    _, result = run(9, faults=faults, minimum=7)
+    assert result.outcome.result is None
+    assert "only 6 of 9 parties are left" in result.outcome.cause
+    assert "party-1" in result.outcome.cause
+
+
+def test_a_sum_over_a_sparse_graph():
+    """Sixty parties with 36 neighbours each; five leave."""
+    gone = party_names(60)[5:60:12]
+    faults = Faults(silent=tuple(PartyFault(name, "masked_vector") for name in gone))
+    records, result = run(60, faults=faults, minimum=40, protocol=ExactPairs())
+    assert result.outcome.result is not None, result.outcome.cause
+    assert_tables(result.outcome.result.tables, over(records, set(party_names(60)) - set(gone)))
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [
+        MASKED,
+        RRPairs(keep=0.6, sum="masked_sum"),
+        ExactPairs(sum="masked_sum", suppress_below=3),
+        ExactPairs(sum="masked_sum", noise_epsilon=5.0, noise_corrupt=0.2),
+        RRClusters(keep=0.6, dependence=MASKED),
+    ],
+    ids=["exact", "rr_pairs", "suppressed", "noisy", "clusters"],
+)
+def test_studies_on_masked_sums_can_be_verified(protocol, tmp_path):
+    faults = Faults(silent=(PartyFault("party-04", "mask_shares"),))
+    _, result = run(16, protocol=protocol, faults=faults, minimum=10)
+    assert result.outcome.result is not None, result.outcome.cause
+    write_results(result, tmp_path / "run")
+    assert verify(tmp_path / "run")
+
+
+def test_masked_rr_pairs_are_those_of_the_paper_s_sum():
+    masked = run(16, protocol=RRPairs(keep=0.6, sum="masked_sum"))[1].outcome.result
+    plain = run(16, protocol=RRPairs(keep=0.6, sum="secure_sum"))[1].outcome.result
+    assert_tables(masked.counts, plain.counts)
+
+
+def schedule(seed, n):
+    """Some parties fall silent at steps drawn from a seed, some messages are late or lost."""
+    rng = np.random.default_rng(seed)
+    share = rng.choice([0.0, 0.1, 0.2, 0.5], p=[0.2, 0.4, 0.3, 0.1])
+    steps = ("hello", "join", *STEPS, "goodbye")
+    gone = [
+        PartyFault(name, steps[rng.integers(len(steps))])
+        for name in party_names(n)
+        if rng.random() < share
+    ]
+    loss = float(rng.choice([0.0, 0.02]))
+    return Faults(silent=tuple(gone), loss=loss, duplicate=0.05, reorder=0.1, delay_s=(0.0, 0.05))
+
+
+def check_schedule(seed):
+    """Always the exact sum over a stated set of survivors, or an abort with its cause."""
+    n = 8 + seed % 9
+    records, result = run(n, seed=seed, faults=schedule(seed, n), minimum=max(3, n // 2))
+    outcome = result.outcome
+    if outcome.result is None:
+        assert outcome.cause
+        return False
+    document = result_document(result)
+    counted = set(document["parties"]["counted"])
+    assert len(counted) == outcome.result.n
+    assert_tables(outcome.result.tables, over(records, counted))
+    for end in result.parties.values():
+        if hasattr(end, "tables"):
+            assert_tables(end.tables, outcome.result.tables)
+    return True
+
+
+def test_forty_schedules_of_leaving_never_give_a_wrong_table():
+    finished = sum(check_schedule(seed) for seed in range(40))
+    assert finished > 10
+
+
+@pytest.mark.sweep
+def test_many_schedules_of_leaving_never_give_a_wrong_table():
+    count = int(os.environ.get("MPC_RR_SWEEP_SEEDS", "2000"))
+    finished = sum(check_schedule(seed) for seed in range(1000, 1000 + count))
+    assert finished > count / 4
+
+
+def test_all_who_leave_together_with_their_neighbours():
+    """Two who left were neighbours: nothing of the mask between them is in the sum."""
+    for pair in itertools.islice(itertools.combinations(party_names(6), 2), 5):
+        faults = Faults(silent=tuple(PartyFault(name, "masked_vector") for name in pair))
+        protocol = ExactPairs(
+            sum="masked_sum", masking=MaskingOptions(corrupt=0, dropout=0.3, coordinator="curious")
+        )
+        records, result = run(6, faults=faults, minimum=3, protocol=protocol)
+        assert result.outcome.result is not None, result.outcome.cause
+        assert_tables(result.outcome.result.tables, over(records, set(party_names(6)) - set(pair)))
+
+
+def test_repr_of_a_place_shows_no_secret():
+    study = make_study(5, SIZES, protocol=MASKED)
+    outcome, _ = simulate(study, random_records(5, SIZES))
+    assert outcome.result is not None
+    assert "tables" in repr(outcome.result)
+    assert msgspec.structs.asdict(outcome.result)["lost"] == {}
