@@ -5,6 +5,7 @@ same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr 
 """
 
 import datetime as dt
+import functools
 import hashlib
 import json
 import math
@@ -86,9 +87,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         What came later to the format and is not used is left out, so that older digests stay.
         """
-        plain = _without_unused(msgspec.to_builtins(self, order="deterministic"))
-        canonical = msgspec.json.encode(plain)
-        return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+        return _digest(msgspec.json.encode(self, order="deterministic"))
 
     @property
     def mutual(self) -> bool:
@@ -109,6 +108,13 @@ CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
     | {"sum", "masking"}
 )
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(study: bytes) -> bytes:
+    """Once for all parties of a host."""
+    canonical = msgspec.json.encode(_without_unused(msgspec.json.decode(study)))
+    return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
 
 
 def _without_unused(value: Any) -> Any:

@@ -2,7 +2,10 @@
 
 import asyncio
 import contextlib
+import dataclasses
+import multiprocessing
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +14,7 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import MpcRrError
+from mpc_rr.errors import InputError, InternalError, MpcRrError
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
@@ -22,7 +25,7 @@ from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Record
 from mpc_rr.simulation.clock import run_virtual
-from mpc_rr.simulation.faults import FaultyTransport
+from mpc_rr.simulation.faults import Faults, FaultyTransport
 
 Watch = Callable[[Coordinator], contextlib.AbstractContextManager[None]]
 """Shows a coordinator's progress for as long as its context lasts."""
@@ -34,7 +37,11 @@ AT_THE_DOOR = 200
 
 @dataclass(frozen=True)
 class StudyResult:
-    """How a study ended: for the coordinator, and for each party that ran here."""
+    """How a study ended: for the coordinator, and for each party that ran here.
+
+    Of parties in processes of their own (``hosts``) only one end of each host is kept, and those
+    that failed.
+    """
 
     study: Study
     outcome: Outcome
@@ -55,21 +62,24 @@ def run_study(
     transport: Literal["memory", "mqtt"] = "mqtt",
     broker: BrokerUrl | None = None,
     seed: int | None = None,
+    hosts: int = 0,
     watch: Watch = unwatched,
 ) -> StudyResult:
     """Run a scenario to its end.
 
     ``memory`` simulates in virtual time, always from a seed (the scenario's, if none is given).
     ``mqtt`` takes the operating system's randomness unless a seed is given, and an embedded broker
-    unless one is named.
+    unless one is named; with ``hosts``, the parties are spread over so many processes.
     """
     if transport == "memory":
+        if hosts:
+            raise InputError("a simulation in memory is one process; --hosts goes with mqtt")
         seed = scenario.seed if seed is None else seed
         return run_virtual(_on_memory(scenario, seed, watch))
     if broker is not None:
-        return asyncio.run(_on_mqtt(scenario, broker, seed, watch))
+        return asyncio.run(_on_mqtt(scenario, broker, seed, watch, hosts))
     with embedded_broker() as embedded:
-        return asyncio.run(_on_mqtt(scenario, embedded, seed, watch))
+        return asyncio.run(_on_mqtt(scenario, embedded, seed, watch, hosts))
 
 
 async def _on_memory(scenario: Scenario, seed: int, watch: Watch) -> StudyResult:
@@ -81,8 +91,10 @@ async def _on_memory(scenario: Scenario, seed: int, watch: Watch) -> StudyResult
 
 
 async def _on_mqtt(
-    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch
+    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch, hosts: int
 ) -> StudyResult:
+    if hosts:
+        return await _on_hosts(scenario, broker, seed, watch, hosts)
     rng = _randomness(seed)
     async with (
         mqtt_connection(scenario.study, broker, coordinator=True) as above,
@@ -92,6 +104,42 @@ async def _on_mqtt(
             scenario, below.attach, above.attach(COORDINATOR), rng, watch,
             seed=seed, transport="mqtt",
         )  # fmt: skip
+
+
+async def _on_hosts(
+    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch, hosts: int
+) -> StudyResult:
+    """The coordinator here, the parties in processes of their own."""
+    study, loop = scenario.study, asyncio.get_running_loop()
+    people = list(zip(scenario.party_names(), scenario.records(), strict=True))
+    parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(len(parts), mp_context=spawn) as pool:
+        running = [
+            loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
+            for part in parts
+        ]
+        result = await coordinate_study(
+            study, broker, seed=seed, watch=watch, faults=scenario.faults
+        )
+        ends: dict[str, Ending | MpcRrError] = {}
+        finished = await asyncio.gather(*running, return_exceptions=True)
+        for part, end in zip(parts, finished, strict=True):
+            if isinstance(end, BaseException):
+                ends |= {name: InternalError(f"its host process ended: {end}") for name in part}
+            else:
+                ends |= end
+    return dataclasses.replace(result, parties=ends)
+
+
+def _host(
+    study: Study, broker: BrokerUrl, records: Mapping[str, Record], seed: int | None, faults: Faults
+) -> dict[str, Ending | MpcRrError]:
+    """A process with some of the parties: how one of them ended well, and how others failed."""
+    ends = asyncio.run(take_part(study, broker, records, seed=seed, faults=faults))
+    done = next(((name, end) for name, end in ends.items() if isinstance(end, Ending)), None)
+    failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
+    return failed | ({} if done is None else dict([done]))
 
 
 @contextlib.asynccontextmanager
@@ -114,14 +162,17 @@ async def coordinate_study(
     seed: int | None = None,
     announce: Callable[[Coordinator], None] = lambda _: None,
     watch: Watch = unwatched,
+    faults: Faults | None = None,
 ) -> StudyResult:
     """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready."""
-    rng = _randomness(seed).fork(COORDINATOR)
+    rng = _randomness(seed)
     async with mqtt_connection(study, broker, coordinator=True) as connection:
-        coordinator = Coordinator(study, connection.attach(COORDINATOR), rng)
-        announce(coordinator)
-        with watch(coordinator):
-            outcome = await coordinator.run()
+        with _faulty(faults or Faults(), rng) as end:
+            transport = end(connection.attach(COORDINATOR), COORDINATOR)
+            coordinator = Coordinator(study, transport, rng.fork(COORDINATOR))
+            announce(coordinator)
+            with watch(coordinator):
+                outcome = await coordinator.run()
     return StudyResult(study, outcome, {}, seed, "mqtt")
 
 
@@ -137,6 +188,7 @@ async def take_part(
     coordinator_fingerprint: str | None = None,
     seed: int | None = None,
     accounts: Mapping[str, Account] | None = None,
+    faults: Faults | None = None,
 ) -> dict[str, Ending | MpcRrError]:
     """Take part in a study with some records, by the names of their parties.
 
@@ -145,19 +197,38 @@ async def take_part(
     """
     rng, door = _randomness(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
-        return await run_parties(
-            Party(
-                study,
-                name,
-                record,
-                connection.attach(name),
-                rng.fork(name),
-                coordinator_fingerprint=coordinator_fingerprint,
-                account=(accounts or {}).get(name),
-                door=door,
+        with _faulty(faults or Faults(), rng) as end:
+            return await run_parties(
+                Party(
+                    study,
+                    name,
+                    record,
+                    end(connection.attach(name), name),
+                    rng.fork(name),
+                    coordinator_fingerprint=coordinator_fingerprint,
+                    account=(accounts or {}).get(name),
+                    door=door,
+                )
+                for name, record in records.items()
             )
-            for name, record in records.items()
-        )
+
+
+@contextlib.contextmanager
+def _faulty(
+    faults: Faults, rng: Randomness
+) -> Iterator[Callable[[Transport, str], FaultyTransport]]:
+    """Gives agents an end of the network with faults, for as long as the context lasts."""
+    ends: list[FaultyTransport] = []
+
+    def end(inner: Transport, name: str) -> FaultyTransport:
+        ends.append(FaultyTransport(inner, name, faults, rng.fork(f"faults/{name}")))
+        return ends[-1]
+
+    try:
+        yield end
+    finally:
+        for made in ends:
+            made.close()
 
 
 async def _run(
@@ -170,24 +241,15 @@ async def _run(
     seed: int | None,
     transport: str,
 ) -> StudyResult:
-    study, faulty = scenario.study, []
-    door = asyncio.Semaphore(AT_THE_DOOR)
-
-    def with_faults(inner: Transport, name: str) -> FaultyTransport:
-        faulty.append(FaultyTransport(inner, name, scenario.faults, rng.fork(f"faults/{name}")))
-        return faulty[-1]
-
-    coordinator = Coordinator(
-        study, with_faults(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
-    )
-    parties = [
-        Party(study, name, record, with_faults(attach(name), name), rng.fork(name), door=door)
-        for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
-    ]
-    try:
+    study, door = scenario.study, asyncio.Semaphore(AT_THE_DOOR)
+    with _faulty(scenario.faults, rng) as end:
+        coordinator = Coordinator(
+            study, end(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
+        )
+        parties = [
+            Party(study, name, record, end(attach(name), name), rng.fork(name), door=door)
+            for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
+        ]
         with watch(coordinator):
             outcome, ends = await asyncio.gather(coordinator.run(), run_parties(parties))
-    finally:
-        for end in faulty:
-            end.close()
     return StudyResult(study, outcome, ends, seed, transport)

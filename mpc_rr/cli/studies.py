@@ -90,6 +90,10 @@ def run(
     ] = None,
     broker_ca: CaFile = None,
     data: DataOption = None,
+    hosts: Annotated[
+        int,
+        typer.Option(min=0, help="Spread the parties over so many processes; 0: all in this one."),
+    ] = 0,
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -100,8 +104,10 @@ def run(
     Example:  mpc-rr run scenarios/quickstart.toml --out my-results
     """
     with plain_errors(verbose):
-        if (broker or broker_ca) and transport is TransportName.memory:
-            raise InputError("--broker and --broker-ca have no meaning with --transport memory")
+        if (broker or broker_ca or hosts) and transport is TransportName.memory:
+            raise InputError(
+                "--broker, --broker-ca and --hosts have no meaning with --transport memory"
+            )
         url = BrokerUrl.parse(broker, broker_ca) if broker is not None else None
         scenario = load_scenario(scenario_file, data)
         scenario.records()  # bad data is told before anything starts
@@ -112,6 +118,7 @@ def run(
             transport=transport.value,
             broker=url,
             seed=seed,
+            hosts=hosts,
             watch=_watch(as_json),
         )
         _finish(result, folder, time.monotonic() - started, as_json=as_json)

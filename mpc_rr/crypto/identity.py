@@ -43,6 +43,16 @@ def _usable(signing: bytes, sealing: bytes) -> bool:
     return signing != sealing
 
 
+@functools.lru_cache(maxsize=256)
+def _verified(signing: bytes, signature: bytes, data: bytes) -> bool:
+    """Remembered for a while: all parties of a host get the same announcements."""
+    try:
+        _verifier(signing).verify(signature, data)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
 class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The public half of an identity, as it stands in a roster."""
 
@@ -73,11 +83,7 @@ class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
     def verify(self, signature: bytes, data: bytes) -> bool:
         """Whether ``signature`` on ``data`` is this identity's."""
-        try:
-            _verifier(self.signing).verify(signature, data)
-        except (InvalidSignature, ValueError):
-            return False
-        return True
+        return _verified(self.signing, signature, data)
 
     def seal(self, plaintext: bytes, info: bytes) -> bytes:
         """Encrypt so that only this identity can open it, and only under the same ``info``."""

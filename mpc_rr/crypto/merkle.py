@@ -75,8 +75,8 @@ def root_of(entries: Mapping[int, bytes], count: int, proof: bytes) -> bytes:
             if other is None:
                 other = proof[used : used + NODE_BYTES]
                 used += NODE_BYTES
-            left, right = (mine, other) if place < partner else (other, mine)
-            above[place >> 1] = _node(left, right)
+            both = mine + other if place < partner else other + mine
+            above[place >> 1] = hashlib.sha256(b"\1" + both).digest()
         held, width = above, (width + 1) >> 1
     if used != len(proof):
         raise ValueError("the proof has another length than it should")

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -44,18 +44,10 @@ class PairLayout:
             vector[offset + cell] = 1
         return vector
 
-    @cached_property
+    @property
     def free(self) -> npt.NDArray[np.int64]:
         """The cells of which neither category is the first: with the margins they give the rest."""
-        return np.array(
-            [
-                offset + u * self.sizes[j] + v
-                for (i, j), offset in zip(self.pairs, self.offsets, strict=False)
-                for u in range(1, self.sizes[i])
-                for v in range(1, self.sizes[j])
-            ],
-            dtype=np.int64,
-        )
+        return _free(self)
 
     @property
     def free_count(self) -> int:
@@ -121,3 +113,15 @@ class PairLayout:
                 if not np.array_equal(marginals.setdefault(attribute, marginal), marginal):
                     return f"two tables disagree about how often attribute {attribute} has a value"
         return None
+
+
+@lru_cache(maxsize=16)
+def _free(layout: PairLayout) -> npt.NDArray[np.int64]:
+    """Once for all parties of a host."""
+    cells = [
+        offset + u * layout.sizes[j] + v
+        for (i, j), offset in zip(layout.pairs, layout.offsets, strict=False)
+        for u in range(1, layout.sizes[i])
+        for v in range(1, layout.sizes[j])
+    ]
+    return np.array(cells, dtype=np.int64)

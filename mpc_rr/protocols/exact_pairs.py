@@ -16,6 +16,7 @@ that in two ways, which are not in the paper:
 
 import hashlib
 import math
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -206,7 +207,9 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
             total = await self.add_coordinator(session, cells, modulus, confided=True)
             lost.update(total.lost)
             try:
-                shown = suppress(layout, self._tables(layout, total), below)
+                shown = suppress(
+                    layout, _exact_tables(layout, total.values.tobytes(), total.n), below
+                )
             except InputError as error:
                 raise Refused(str(error)) from None
             flat = np.concatenate(shown, axis=None).astype("<i8").tobytes()
@@ -240,17 +243,11 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
         below = self.suppress_below or 0
         return PairCounts(published.n, schema, tables, suppressed_below=below)
 
-    def _tables(self, layout: PairLayout, total: Total) -> list[Counts]:
-        if len(total.values) < layout.cells:
-            tables = layout.tables_of_free(total.values, total.n)
-        else:
-            tables = layout.tables(total.values)
-        return checked_tables(tables, layout, total.n)
-
     def _counts(self, schema: Schema, total: Total, noise: NoiseShares | None) -> PairCounts:
         layout, n = PairLayout(schema.sizes), total.n
         if noise is None:
-            return PairCounts(n, schema, self._tables(layout, total), lost=total.lost)
+            tables = _exact_tables(layout, total.values.tobytes(), n)
+            return PairCounts(n, schema, tables, lost=total.lost)
         negative = total.values > total.modulus // 2
         tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
         for (i, j), table in zip(layout.pairs, tables, strict=True):
@@ -261,6 +258,15 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
                 )
         deviation = noise.standard_deviation(n)
         return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
+
+
+@lru_cache(maxsize=4)
+def _exact_tables(layout: PairLayout, total: bytes, n: int) -> list[Counts]:
+    """The tables of an exact sum; once for all parties of a host, who hear the same total."""
+    values = np.frombuffer(total, dtype=np.int64)
+    free = len(values) < layout.cells
+    tables = layout.tables_of_free(values, n) if free else layout.tables(values)
+    return checked_tables(tables, layout, n)
 
 
 def checked_tables(
