@@ -410,7 +410,7 @@ class Coordinator:
         raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
-        gone = {*verdict.culprits, *verdict.unconfirmed}
+        gone = {*verdict.culprits, *verdict.unconfirmed, *(result.lost if result else ())}
         try:
             await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
             await self._farewell(tuple(name for name in self._joined if name not in gone))
@@ -440,7 +440,9 @@ class Coordinator:
     async def _farewell(self, parties: tuple[str, ...]) -> None:
         """Stay until everybody has the verdict, so that whoever missed it can ask again."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + min(FAREWELL_S, self.study.deadlines.round_s)
+        deadline = loop.time() + min(
+            FAREWELL_S, self.study.deadlines.round_s, self.study.deadlines.patience_s
+        )
         parties = tuple(name for name in parties if name in self.mailbox.keys)
         while (left_s := deadline - loop.time()) > 0:
             try:

@@ -51,6 +51,7 @@ from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
 
 LAST_WORD_S = 2.0
+LEFT_BEHIND_S = 2.0
 A = TypeVar("A", Invitation, Refusal)
 
 
@@ -115,7 +116,7 @@ class Party:
         self._another_fingerprint: str | None = None
         self._rosters: dict[int, Roster] = {}
         self._opening: Opening | None = None
-        self._admitted = False
+        self._admitted = self._in_protocol = False
 
     def __repr__(self) -> str:
         return f"Party({self.name})"
@@ -159,7 +160,7 @@ class Party:
             )
         join = Join(self._identity.public)
         join_raw = self.mailbox.write(LOBBY_SESSION, Join.step, COORDINATOR, join)
-        # The hello is repeated too: the coordinator may have forgotten it among many others.
+        # Later the hello is repeated too: the coordinator may have forgotten it among many others.
         if not await self._knock(lambda: self._admitted, join_raw, hello_raw):
             raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
 
@@ -172,12 +173,15 @@ class Party:
         )
 
     async def _knock(self, answered: Callable[[], bool], *messages: bytes) -> bool:
+        """Send the first message, and all of them again and again, until there is an answer."""
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
+        sent = 0
         while not answered() and asyncio.get_running_loop().time() < deadline:
             try:
                 async with asyncio.timeout_at(deadline):
-                    for raw in messages:
+                    for raw in messages if sent else messages[:1]:
                         await self.mailbox.transport.send(COORDINATOR, raw)
+                        sent += 1
                 await self.mailbox.wait_for_news(
                     LOBBY_SESSION, Admission.step, self.study.deadlines.ask_again_s
                 )
@@ -321,6 +325,7 @@ class Party:
             raise
 
     async def _protocol_run(self, session: PartySession) -> Ending:
+        self._in_protocol = True
         try:
             return await self._protocol.party(session, self.study.schema, self._record)
         except StateError:
@@ -330,6 +335,8 @@ class Party:
             raise Misconduct(
                 f"nothing can follow from what the coordinator announced: {error}", [COORDINATOR]
             ) from None
+        finally:
+            self._in_protocol = False
 
     def _session(self, roster: Roster | None) -> PartySession:
         name = session_name(1 if roster is None else roster.attempt)
@@ -370,6 +377,15 @@ class Party:
         if not verdict.done:
             self.mailbox.transcribe(opened.raw)
             self.mailbox.interrupt(Aborted(one_line(verdict.cause), verdict.culprits))
+        elif self._in_protocol:
+            self.mailbox.spawn(self._left_behind)
+
+    async def _left_behind(self) -> None:
+        """The study is over. What belongs to its result has come by now, or comes no more."""
+        await asyncio.sleep(min(LEFT_BEHIND_S, self.study.deadlines.round_s))
+        if self._in_protocol:
+            step = self.mailbox.last_wait[1]
+            raise Refused(f"the study ended without this party, which was waiting for {step!r}")
 
     async def _confirmed(self, session: PartySession, ending: Ending) -> Ending:
         """The result, with the names of those of whom it is not known that they have the same.

@@ -1,17 +1,22 @@
-"""Messages larger than a broker takes are cut into pieces and put together again.
+"""Messages larger than a broker takes are cut into pieces, and small ones travel together.
 
 The first byte of a payload says what follows: ``0`` a whole message; ``1`` a piece, headed by a
-random 16-byte identifier, its number and the count of pieces. Pieces carry no meaning and are not
-signed: the message they make is, and a forged piece spoils only that one message, which is then
-asked for again.
+random 16-byte identifier, its number and the count of pieces; ``2`` a batch of whole messages for
+agents behind one connection, each with the name of its reader. Neither pieces nor batches carry any
+meaning, and they are not signed: the messages in them are. A forged piece spoils only that one
+message, which is then asked for again.
 """
 
 import struct
+from collections.abc import Sequence
+
+import msgspec
 
 from mpc_rr.randomness import Randomness
 
 PIECE_BYTES = 256 * 1024
-_WHOLE, _PIECE = b"\0", b"\1"
+BATCH_BYTES = 64 * 1024
+_WHOLE, _PIECE, _BATCH = b"\0", b"\1", b"\2"
 _HEAD = struct.Struct("<16sII")
 _BOOKKEEPING = 512
 """What a held piece costs in memory besides its own bytes, at most."""
@@ -27,6 +32,21 @@ def cut(raw: bytes, rng: Randomness, piece_bytes: int = PIECE_BYTES) -> list[byt
         _PIECE + _HEAD.pack(identifier, number, len(pieces)) + piece
         for number, piece in enumerate(pieces)
     ]
+
+
+def batch(messages: Sequence[tuple[str, bytes]]) -> bytes:
+    """One payload for several messages, each with its reader's name."""
+    return _BATCH + msgspec.msgpack.encode(messages)
+
+
+def unbatch(payload: bytes) -> list[tuple[str, bytes]] | None:
+    """The messages of a batch; None if this is no batch."""
+    if payload[:1] != _BATCH:
+        return None
+    try:
+        return msgspec.msgpack.decode(payload[1:], type=list[tuple[str, bytes]])
+    except (msgspec.MsgspecError, ValueError):
+        return None
 
 
 class Assembler:

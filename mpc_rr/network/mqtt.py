@@ -4,17 +4,22 @@ Topics, all under ``mpc_rr/<study>/``: ``coordinator`` for what goes up, ``all``
 gets, ``box/<mailbox>/<party>`` for one party. A mailbox is a connection; a host gives thousands of
 parties one mailbox, which needs two subscriptions however many parties there are.
 
+Under load messages wait a moment for a free place and then travel together (``box/<mailbox>/=`` for
+those to several parties of one mailbox): a client can publish only some thousand times a second.
+
 A lost connection is made again with growing pauses. What the broker had not acknowledged is
 published again; what it lost meanwhile, the mailboxes ask for again.
 """
 
 import asyncio
 import contextlib
+import itertools
 import math
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,17 +29,23 @@ import msgspec
 from aiomqtt.exceptions import MqttConnectError
 
 from mpc_rr.errors import BrokerError, InputError
-from mpc_rr.network.fragments import Assembler, cut
+from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
 from mpc_rr.network.messages import COORDINATOR, EVERYONE
 from mpc_rr.randomness import Randomness
 
 CONNECT_TIMEOUT_S = 10.0
 RECONNECT_S = 60.0
 SEND_S = 120.0
-IN_FLIGHT = 64
+IN_FLIGHT = 8
+SEVERAL = "="
+"""Stands where a party's name would: no party can be called this."""
 INBOX_MESSAGES = 65536
 AT_LEAST_ONCE = 1
 _BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
+
+
+_Waiting = tuple[str, bytes, "asyncio.Future[None]"]
+"""A reader's name, a message, and who waits for it to be published."""
 
 
 class BrokerUrl(msgspec.Struct, frozen=True):
@@ -112,6 +123,8 @@ class MqttConnection:
         self._online = asyncio.Event()
         self._unacknowledged: set[asyncio.Timeout] = set()
         self._window = asyncio.Semaphore(IN_FLIGHT)
+        self._lanes: dict[str, deque[_Waiting]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._one_in_pieces = asyncio.Lock()
         self._failure: BrokerError | None = None
 
@@ -129,8 +142,10 @@ class MqttConnection:
         try:
             yield self
         finally:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
+            working = [keeper, *self._tasks]
+            for task in working:
+                task.cancel()
+            await asyncio.gather(*working, return_exceptions=True)
 
     # ── connecting ─────────────────────────────────────────────────────────────────────────────
 
@@ -242,13 +257,60 @@ class MqttConnection:
 
     async def publish(self, topic: str, raw: bytes) -> None:
         """Publish until the broker has acknowledged every piece; `BrokerError` if it never does."""
-        pieces = cut(raw, self._rng)
-        # The pieces of one message follow each other: many half messages would fill the memory
-        # of the one who puts them together.
-        async with self._one_in_pieces if len(pieces) > 1 else contextlib.nullcontext():
-            for piece in pieces:
-                async with self._window:
-                    await self._deliver(topic, piece)
+        if len(raw) > BATCH_BYTES:
+            # The pieces of one message follow each other: many half messages would fill the
+            # memory of the one who puts them together.
+            async with self._one_in_pieces:
+                for piece in cut(raw, self._rng):
+                    async with self._window:
+                        await self._deliver(topic, piece)
+            return
+        lane, _, reader = topic.rpartition("/") if "/box/" in topic else (topic, "", "")
+        published = asyncio.get_running_loop().create_future()
+        waiting = self._lanes.setdefault(lane, deque())
+        waiting.append((reader, raw, published))
+        if len(waiting) == 1:
+            self._spawn(self._serve(lane, waiting))
+        await published
+
+    async def _serve(self, lane: str, waiting: deque[_Waiting]) -> None:
+        """Send what waits on a lane, as much together as fits, whenever there is a free place."""
+        while waiting:
+            await self._window.acquire()
+            together, size = [waiting[0]], len(waiting[0][1])
+            for one in itertools.islice(waiting, 1, None):
+                size += len(one[1]) + len(one[0])
+                if size > BATCH_BYTES:
+                    break
+                together.append(one)
+            for _ in together:
+                waiting.popleft()
+            self._spawn(self._send_together(lane, together))
+
+    async def _send_together(self, lane: str, together: list[_Waiting]) -> None:
+        try:
+            if len(together) == 1:
+                reader, raw, _ = together[0]
+                topic = f"{lane}/{reader}" if reader else lane
+                await self._deliver(topic, cut(raw, self._rng)[0])
+            else:
+                topic = f"{lane}/{SEVERAL}" if together[0][0] else lane
+                await self._deliver(topic, batch([(reader, raw) for reader, raw, _ in together]))
+        except BrokerError as error:
+            for _, _, published in together:
+                if not published.done():
+                    published.set_exception(error)
+        else:
+            for _, _, published in together:
+                if not published.done():
+                    published.set_result(None)
+        finally:
+            self._window.release()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _deliver(self, topic: str, payload: bytes) -> None:
         try:
@@ -284,18 +346,27 @@ class MqttConnection:
     def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
-        if kind == "box":
-            party = rest.partition("/")[2]
-            ends = [self._ends[party]] if party in self._ends else []
-        else:
-            ends = list(self._ends.values())
-        if not ends:
+        reader = rest.partition("/")[2]
+        messages = unbatch(payload)
+        if messages is not None:
+            for name, raw in messages:
+                self._hand_over(name if kind == "box" else None, raw)
+            return
+        if kind == "box" and reader not in self._ends:
             return
         assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
-        raw = assembler.add(payload)
-        if raw is not None:
-            for end in ends:
-                end.take(raw[: self._size_limit + 1])  # enough to see that it is too large
+        whole = assembler.add(payload)
+        if whole is not None:
+            self._hand_over(reader if kind == "box" else None, whole)
+
+    def _hand_over(self, reader: str | None, raw: bytes) -> None:
+        """To one agent behind this connection, or to all of them."""
+        raw = raw[: self._size_limit + 1]  # enough to see that it is too large
+        if reader is None:
+            for end in self._ends.values():
+                end.take(raw)
+        elif reader in self._ends:
+            self._ends[reader].take(raw)
 
 
 def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc_rr.estimation.suppression import HIDDEN
+from mpc_rr.network.fragments import unbatch
 from mpc_rr.protocols import secure_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
@@ -61,7 +62,8 @@ def listened_along(broker, scenario, **options):
 
             async def capture():
                 while True:
-                    captured.append(bytes((await anext(client.messages)).payload))
+                    payload = bytes((await anext(client.messages)).payload)
+                    captured.extend(raw for _, raw in unbatch(payload) or [("", payload)])
 
             listening = asyncio.create_task(capture())
             result = await study

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.network.fragments import Assembler, cut
+from mpc_rr.network.fragments import Assembler, batch, cut, unbatch
 from mpc_rr.randomness import SystemRandomness
 
 RNG = SystemRandomness()
@@ -28,8 +28,15 @@ def test_two_messages_at_once_do_not_mix():
     assert sorted(done) == [one, other]
 
 
+@given(st.lists(st.tuples(st.text(max_size=9), st.binary(max_size=50)), max_size=9))
+def test_a_batch_holds_its_messages(messages):
+    assert unbatch(batch(messages)) == messages
+    assert unbatch(cut(b"whole", RNG)[0]) is None
+
+
 @given(st.binary(max_size=100))
 def test_junk_never_raises(junk):
+    unbatch(b"\2" + junk)
     Assembler(1000).add(b"\1" + junk)
     Assembler(1000).add(junk)
 

@@ -1,0 +1,233 @@
+"""What a masked sum costs: all pairs of Adult's eight attributes (1,230 free cells), 5 % dropouts.
+
+Run ``python benchmarks/masked_sum.py [--parties N …] [--hosts N] [--coordinator lying|curious]
+[--out FILE.json]``. For each number of parties, in one run on one machine, it measures
+
+* the whole study over the embedded broker, parties spread over ``--hosts`` processes, from the first
+  hello to the verdict; one party in twenty falls silent, a quarter of them at each of four steps;
+* the floor: the same number of key agreements, key derivations, mask expansions, Shamir splits and
+  joins, and sealings, in a tight loop in this process (of 200 parties, times n/200);
+* where installed (extra ``bench``): MPyC's sum of the same vector, and Flower's functions for the
+  same steps of one client, as peers.
+
+Aims: at most 2 times the floor, growing linearly in n; at most 10 KB up per party at k = 48; at most
+12 GiB. The latest figures are in ``benchmarks/results/masked_sum.json``.
+
+Profile (cProfile, 1,000 parties, k = 40, one process): a third is X25519 (two agreements with each
+neighbour), a tenth Ed25519, a third the broker's client and asyncio (13 messages a party), a tenth
+Merkle proofs, masks and Shamir. What was worth mending: each party computed the digest of the study
+and the tables of the announced total anew (2 ms a party); two tasks for each message published;
+hellos sent twice.
+"""
+
+import argparse
+import json
+import multiprocessing
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from mpc_rr.crypto import shamir
+from mpc_rr.crypto.identity import Identity
+from mpc_rr.crypto.masks import MaskKey, derive, lock, mask, seed_of, unlock
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.mask_enrolment import MaskingOptions
+from mpc_rr.randomness import SystemRandomness
+from mpc_rr.scenario import Deadlines, Parties, Scenario, Study, party_names
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+
+ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
+STEPS = ("die", "mask_shares", "masked_vector", "unmasking")
+DROPOUT_SHARE = 0.05
+SAMPLE = 200
+
+
+class RandomPeople(Scenario, frozen=True):
+    """Parties with uniformly random records."""
+
+    def records(self):
+        rng = np.random.default_rng(1)
+        codes = [rng.integers(size, size=self.study.parties.count) for size in ADULT_SIZES]
+        return [tuple(row) for row in np.stack(codes, 1).tolist()]
+
+
+def scenario(parties, coordinator):
+    attributes = tuple(
+        Attribute(f"a{i}", "nominal", tuple(map(str, range(size))))
+        for i, size in enumerate(ADULT_SIZES)
+    )
+    study = Study(
+        name="benchmark",
+        title="Benchmark",
+        description="",
+        schema=Schema(attributes),
+        protocol=ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator=coordinator)),
+        parties=Parties(parties, round(0.9 * parties)),
+        deadlines=Deadlines(3600.0, 3600.0, stragglers_s=3.0),
+    )
+    names = party_names(parties)
+    gone = names[7 :: round(1 / DROPOUT_SHARE)]
+    faults = Faults(
+        silent=tuple(PartyFault(name, STEPS[k % len(STEPS)]) for k, name in enumerate(gone))
+    )
+    return RandomPeople(Path("benchmark"), study, None, None, faults, 0)
+
+
+def floor(degree, threshold, cells, bits, dropouts):
+    """Seconds a party for its operations, and for the coordinator's on its behalf."""
+    rng = SystemRandomness()
+    others = [(MaskKey(rng).public, Identity(rng).public.sealing) for _ in range(degree)]
+    started = time.perf_counter()
+    for _ in range(SAMPLE):
+        own, identity = MaskKey(rng), Identity(rng)
+        seeds, seals = [], []
+        for key, sealing in others:
+            seeds.append(derive(own.agree(key), b"pair mask", 16))
+            seals.append(derive(identity.agree(sealing), b"shares", 64))
+        secrets = [shamir.random_secret(rng) for _ in range(2)]
+        shares = [shamir.split(secret, threshold, degree, rng) for secret in secrets]
+        parcels = [lock(k[:32], a + b) for k, a, b in zip(seals, *shares, strict=True)]
+        for key, parcel in zip(seals, parcels, strict=True):
+            unlock(key[:32], parcel)
+        lock(secrets[1], b"".join(seeds))
+        total = mask(seed_of(secrets[0]), cells, bits).copy()
+        for seed in seeds:
+            total += mask(seed, cells, bits)
+        shamir._weights.cache_clear()
+        shamir.join(dict(zip(range(1, threshold + 1), shares[0], strict=False)))
+        total -= mask(seed_of(secrets[0]), cells, bits)
+        for seed in seeds[: round(dropouts * degree)]:
+            total -= mask(seed, cells, bits)
+    return (time.perf_counter() - started) / SAMPLE
+
+
+def cpu_seconds():
+    """Of this process and the processes it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def peak_memory_gb():
+    """The largest of this process, plus the largest child (a host) for each host."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def measure(parties, hosts, coordinator):
+    planned = scenario(parties, coordinator)
+    plan = planned.study.protocol.options.plan(parties)
+    cells, bits = 1230, parties.bit_length()
+    with embedded_broker() as url:
+        started, used = time.perf_counter(), cpu_seconds()
+        result = run_study(planned, broker=url, hosts=hosts)
+        study_s = time.perf_counter() - started
+        used = cpu_seconds() - used
+    outcome = result.outcome
+    assert outcome.result is not None, outcome.cause
+    gone = len([f for f in planned.faults.silent if f.step != "unmasking"])
+    assert outcome.result.n == parties - gone, (outcome.result.n, gone)
+    waited_s = sum(
+        planned.study.deadlines.stragglers_s for step in STEPS if any(
+            fault.step == step for fault in planned.faults.silent))  # fmt: skip
+    up = sum(traffic.bytes_up for traffic in outcome.traffic.values())
+    down = sum(traffic.bytes_down for traffic in outcome.traffic.values())
+    party_s = floor(plan.degree, plan.threshold, cells, bits, DROPOUT_SHARE)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    return {
+        "parties": parties,
+        "coordinator": coordinator,
+        "neighbours": plan.degree,
+        "threshold": plan.threshold,
+        "counted": outcome.result.n,
+        "hosts": hosts,
+        "kb_up_per_party": round(up / parties / 1000, 2),
+        "kb_down_per_party": round(down / parties / 1000, 2),
+        "study_s": round(study_s, 1),
+        "of_which_waiting_for_dropouts_s": round(waited_s, 1),
+        "cpu_s": round(used, 1),
+        "ms_per_party": round(1000 * study_s / parties, 2),
+        "floor_ms_per_party": round(1000 * party_s, 2),
+        "ratio_to_floor": round(study_s / (party_s * parties), 2),
+        "peak_memory_gb": round(peak_memory_gb() + hosts * children, 2),
+    }
+
+
+def mpyc_sum(parties, cells=1230):
+    """MPyC's sum of one such vector of each party, each a process, on this machine."""
+    try:
+        import mpyc  # noqa: F401
+    except ImportError:
+        return {"peer": "MPyC", "not_installed": "pip install 'mpc-rr[bench]'"}
+    program = (
+        "import time\nfrom mpyc.runtime import mpc\n"
+        "async def main():\n"
+        f"    secint = mpc.SecInt(32)\n    await mpc.start()\n    t = time.perf_counter()\n"
+        f"    mine = [secint(k % 2) for k in range({cells})]\n"
+        "    inputs = mpc.input(mine)\n"
+        "    total = [mpc.sum(list(column)) for column in zip(*inputs)]\n"
+        "    await mpc.output(total)\n"
+        "    print('seconds', time.perf_counter() - t, flush=True)\n    await mpc.shutdown()\n"
+        "mpc.run(main())\n"
+    )
+    file = Path("/tmp") / "mpyc_sum.py"
+    file.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(file), f"-M{parties}", "--no-log"],
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    file.unlink()
+    found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("seconds")]
+    seconds = round(float(found[0]), 2) if found else None
+    return {"peer": "MPyC", "parties": parties, "seconds": seconds}
+
+
+def flower_client(degree):
+    """Flower's functions for one client of SecAgg+: keys, shares, sealing and masks."""
+    try:
+        from flwr.common.secure_aggregation.crypto import shamir as flower_shamir
+        from flwr.common.secure_aggregation.crypto import symmetric_encryption as flower
+        from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+    except ImportError:
+        return {"peer": "Flower", "not_installed": "pip install 'mpc-rr[bench]'"}
+    keys = [flower.generate_key_pairs() for _ in range(degree)]
+    started = time.perf_counter()
+    mine, sealing = flower.generate_key_pairs(), flower.generate_key_pairs()
+    for secret in (bytes(32), flower.private_key_to_bytes(mine[0])):
+        flower_shamir.create_shares(secret, max(2, degree // 2), degree + 1)
+    for _, public in keys:
+        shared = flower.generate_shared_key(sealing[0], public)
+        flower.decrypt(shared, flower.encrypt(shared, bytes(200)))
+        seed = flower.generate_shared_key(mine[0], public)
+        pseudo_rand_gen(seed, 1 << 16, [(1230,)])
+    seconds = time.perf_counter() - started
+    return {"peer": "Flower, one client", "neighbours": degree, "ms": round(1000 * seconds, 1)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--parties", type=int, nargs="+", default=[100, 1000, 10_000, 32_561])
+    parser.add_argument("--hosts", type=int, default=multiprocessing.cpu_count())
+    parser.add_argument("--coordinator", choices=("lying", "curious"), default="curious")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows = []
+    for parties in options.parties:
+        rows.append(measure(parties, options.hosts, options.coordinator))
+        print(json.dumps(rows[-1], indent=2), flush=True)
+    if not options.no_peers:
+        for row in (*(mpyc_sum(n) for n in (7, 21)), flower_client(40)):
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    if options.out is not None:
+        options.out.write_text(json.dumps(rows, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
