@@ -183,7 +183,7 @@ def _check_neighbourhood(
 ) -> None:
     """``ValueError`` unless these are the neighbours that keys and dice give us."""
     number, players = _own_number(told, entry), told.players
-    if not 3 <= told.nodes <= told.keys:
+    if not max(3, max(players) + 1) <= told.nodes <= told.keys:
         raise ValueError(f"a graph of {told.nodes} parties with {told.keys} keys")
     graph = _graph(keys_root, told.dice_root, told.nodes, options.plan(told.nodes).degree)
     if set(players) != {number, *graph.neighbours(number).tolist()}:

@@ -441,8 +441,9 @@ def _recovered(
         shared.marks[number][:MARK_BYTES] if kind == b"own" else shared.marks[number][MARK_BYTES:]
     )
     points = list(shares)
-    for first in range(len(points) - threshold + 1):  # a false share spoils some choices, not all
-        secret = shamir.join({p: shares[p] for p in points[first : first + threshold]})
+    for first in range(len(points)):  # one false share spoils some choices, never all of them
+        chosen = (points + points)[first : first + threshold]
+        secret = shamir.join({point: shares[point] for point in chosen})
         if _mark(kind, secret) == mark:
             return secret
     raise Misconduct(
