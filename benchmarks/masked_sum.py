@@ -3,15 +3,16 @@
 Run ``python benchmarks/masked_sum.py [--parties N …] [--hosts N] [--coordinator lying|curious]
 [--out FILE.json]``. For each number of parties, in one run on one machine, it measures
 
-* the whole study over the embedded broker, parties spread over ``--hosts`` processes, from the first
-  hello to the verdict; one party in twenty falls silent, a quarter of them at each of four steps;
+* the whole study over the embedded broker, parties spread over ``--hosts`` processes, from starting
+  these until all have ended; one party in twenty falls silent, a quarter of these at each of four
+  steps, and each step waits for them for three seconds;
 * the floor: the same number of key agreements, key derivations, mask expansions, Shamir splits and
   joins, and sealings, in a tight loop in this process (of 200 parties, times n/200);
 * where installed (extra ``bench``): MPyC's sum of the same vector, and Flower's functions for the
   same steps of one client, as peers.
 
-Aims: at most 2 times the floor, growing linearly in n; at most 10 KB up per party at k = 48; at most
-12 GiB. The latest figures are in ``benchmarks/results/masked_sum.json``.
+Aims: at most 2 times the floor, growing linearly in n; at most 10 KB up per party at k = 48; at
+most 12 GiB. The latest figures are in ``benchmarks/results/masked_sum.json``.
 
 Profile (cProfile, 1,000 parties, k = 40, one process): a third is X25519 (two agreements with each
 neighbour), a tenth Ed25519, a third the broker's client and asyncio (13 messages a party), a tenth
@@ -21,6 +22,7 @@ hellos sent twice.
 """
 
 import argparse
+import importlib.util
 import json
 import multiprocessing
 import resource
@@ -42,6 +44,13 @@ from mpc_rr.scenario import Deadlines, Parties, Scenario, Study, party_names
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
+
+try:
+    from flwr.common.secure_aggregation.crypto import shamir as flower_shamir
+    from flwr.common.secure_aggregation.crypto import symmetric_encryption as flower
+    from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+except ImportError:
+    flower = None
 
 ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
 STEPS = ("die", "mask_shares", "masked_vector", "unmasking")
@@ -160,9 +169,7 @@ def measure(parties, hosts, coordinator):
 
 def mpyc_sum(parties, cells=1230):
     """MPyC's sum of one such vector of each party, each a process, on this machine."""
-    try:
-        import mpyc  # noqa: F401
-    except ImportError:
+    if importlib.util.find_spec("mpyc") is None:
         return {"peer": "MPyC", "not_installed": "pip install 'mpc-rr[bench]'"}
     program = (
         "import time\nfrom mpyc.runtime import mpc\n"
@@ -189,11 +196,7 @@ def mpyc_sum(parties, cells=1230):
 
 def flower_client(degree):
     """Flower's functions for one client of SecAgg+: keys, shares, sealing and masks."""
-    try:
-        from flwr.common.secure_aggregation.crypto import shamir as flower_shamir
-        from flwr.common.secure_aggregation.crypto import symmetric_encryption as flower
-        from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
-    except ImportError:
+    if flower is None:
         return {"peer": "Flower", "not_installed": "pip install 'mpc-rr[bench]'"}
     keys = [flower.generate_key_pairs() for _ in range(degree)]
     started = time.perf_counter()

@@ -81,11 +81,11 @@ def other_key(player):
     [
         (
             lambda t: msgspec.structs.replace(t, dice_root=bytes(32)),
-            "not the neighbours|whose dice count",
+            "whose dice count",
         ),
         (
             lambda t: msgspec.structs.replace(t, nodes=N - 1),
-            "a graph of 15|not the neighbours|whose dice count",
+            "a graph of 15",
         ),
         (lambda t: with_player(t, other_key), "not fixed before the dice|not in the graph with my"),
         (
@@ -109,14 +109,14 @@ def test_a_coordinator_that_picks_the_graph_is_named_by_every_party(change, says
 
 
 class TwoSets(CoordinatorSession):
-    """Tells half of the victim's neighbours that the victim has left, and the others the truth."""
+    """Tells a third of the victim's neighbours that it has left, and the others the truth."""
 
     victim = "party-05"
     captured: list = []  # noqa: RUF012
 
     async def hand_out(self, messages):
         if isinstance(next(iter(messages.values())), Survivors):
-            fooled = sorted(set(messages) - {self.victim})[::2]
+            fooled = sorted(set(messages) - {self.victim})[::3]
             slot = self.slots
             messages = messages | {
                 name: msgspec.structs.replace(
@@ -180,9 +180,8 @@ def test_two_sets_of_survivors_give_neither_both_secrets_nor_peace(monkeypatch):
     }
     threshold = TwoSets.board.plan.threshold
     assert min(sum(k == kind for k in kinds.values()) for kind in ("own", "box")) < threshold
-    print({n: str(e)[:150] for n, e in ends.items()})
     fooled = [end for end in ends.values() if "than those I was shown" in str(end)]
-    assert len(fooled) >= N // 2 - 1
+    assert len(fooled) == 5
     assert all(end.culprits == ("coordinator",) for end in fooled)
 
 
