@@ -30,13 +30,14 @@ LOOPBACK = "127.0.0.1"
 # max_consumers: the default stops at 1,000 QoS-1 subscriptions ("maximum consumers limit reached").
 # max_ack_pending: its sum over the subscriptions of one connection may not exceed 65,535.
 CONFIGURATION = """
-server_name: mpc_rr
+server_name: {name}
 host: 127.0.0.1
 port: -1
 max_payload: 8MB
 max_pending: 256MB
 jetstream {{ store_dir: {store} }}
-mqtt {{ host: {host}, port: {port}, max_ack_pending: 20000 }}
+mqtt {{ host: {host}, port: {port}, max_ack_pending: 20000, stream_replicas: {replicas} }}
+{cluster}
 accounts {{
   STUDY {{
     jetstream {{ max_consumers: 1000000, max_streams: 1000 }}
@@ -98,30 +99,61 @@ def _running(
         _end(guard)
 
 
+class BrokerNode:
+    """One node of a cluster: where it is, and a way to end it as a power cut would."""
+
+    def __init__(self, url: BrokerUrl, guard: "subprocess.Popen[bytes]") -> None:
+        self.url, self._guard = url, guard
+
+    def __repr__(self) -> str:
+        return f"BrokerNode({self.url!r})"
+
+    def end(self) -> None:
+        """End this node at once, without any farewell; the others go on."""
+        if self._guard.poll() is None and self._guard.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.write(broker_guard.KILL)
+                self._guard.stdin.flush()
+        _end(self._guard)
+
+
+@contextlib.contextmanager
+def embedded_cluster(nodes: int = 3, user: str = "study") -> Iterator[list[BrokerNode]]:
+    """Run a cluster of brokers on loopback; what they hold is kept by as many as there are.
+
+    It works on as long as more than half of the nodes are there.
+    """
+    password = secrets.token_urlsafe(18)
+    ports = [_free_port(LOOPBACK, 0) for _ in range(nodes)]
+    routes = ", ".join(f"nats-route://{LOOPBACK}:{port}" for port in ports)
+    running: list[BrokerNode] = []
+    try:
+        guards = []
+        for number, port in enumerate(ports):
+            cluster = (
+                f"cluster {{ name: mpc_rr, host: {LOOPBACK}, port: {port}, routes: [ {routes} ] }}"
+            )
+            mqtt_port = _free_port(LOOPBACK, 0)
+            guard = _launch(LOOPBACK, mqtt_port, user, password,
+                            name=f"node_{number}", replicas=nodes, cluster=cluster)  # fmt: skip
+            guards.append((guard, mqtt_port))
+            url = BrokerUrl(LOOPBACK, mqtt_port, user=user, password=password)
+            running.append(BrokerNode(url, guard))
+        for guard, mqtt_port in guards:  # they answer when they have found each other
+            _wait_until_it_answers(guard, LOOPBACK, mqtt_port)
+        yield running
+    finally:
+        for node in running:
+            node.end()
+
+
 def _start(
     host: str, port: int, user: str, password: str
 ) -> tuple[BrokerUrl, "subprocess.Popen[bytes]"]:
     attempts = 1 if port else 5  # a free port may be taken by somebody else before nats-server
     for attempt in range(attempts):
         chosen = _free_port(host, port)
-        folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
-        configuration = folder / "broker.conf"
-        configuration.write_text(
-            CONFIGURATION.format(
-                store=json.dumps((folder / "jetstream").as_posix()),
-                host=json.dumps(host),
-                port=chosen,
-                user=json.dumps(user),
-                password=json.dumps(password),
-            )
-        )
-        command = [str(executable()), "--config", str(configuration)]
-        guard = subprocess.Popen(
-            [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
+        guard = _launch(host, chosen, user, password)
         reachable = LOOPBACK if host == "0.0.0.0" else host  # noqa: S104
         try:
             _wait_until_it_answers(guard, reachable, chosen)
@@ -132,6 +164,40 @@ def _start(
             raise
         return BrokerUrl(reachable, chosen, user=user, password=password), guard
     raise AssertionError("unreachable")
+
+
+def _launch(
+    host: str,
+    port: int,
+    user: str,
+    password: str,
+    *,
+    name: str = "mpc_rr",
+    replicas: int = 1,
+    cluster: str = "",
+) -> "subprocess.Popen[bytes]":
+    """Start a guarded nats-server with a folder of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
+    configuration = folder / "broker.conf"
+    configuration.write_text(
+        CONFIGURATION.format(
+            name=name,
+            store=json.dumps((folder / "jetstream").as_posix()),
+            host=json.dumps(host),
+            port=port,
+            user=json.dumps(user),
+            password=json.dumps(password),
+            replicas=replicas,
+            cluster=cluster,
+        )
+    )
+    command = [str(executable()), "--config", str(configuration)]
+    return subprocess.Popen(
+        [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 def _free_port(host: str, wished: int) -> int:
@@ -178,6 +244,8 @@ def _last_words(log: str, code: int) -> str:
 
 def _end(guard: "subprocess.Popen[bytes]") -> None:
     """Close the pipe that keeps the guard up, and wait until it has cleaned up."""
+    if guard.returncode is not None and guard.stdout is not None and guard.stdout.closed:
+        return  # it was ended before
     assert guard.stdin is not None
     assert guard.stdout is not None
     guard.stdin.close()

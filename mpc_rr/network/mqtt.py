@@ -57,10 +57,20 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     user: str | None = None
     password: str | None = None
     ca_file: Path | None = None
+    others: "tuple[BrokerUrl, ...]" = ()
+    """More nodes of the same broker, to turn to when this one is gone."""
 
     @classmethod
     def parse(cls, text: str, ca_file: Path | None = None) -> "BrokerUrl":
-        """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither."""
+        """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither.
+
+        Several, for the nodes of a cluster, are separated by commas.
+        """
+        first, *others = (cls._parse_one(one.strip(), ca_file) for one in text.split(","))
+        return msgspec.structs.replace(first, others=tuple(others))
+
+    @classmethod
+    def _parse_one(cls, text: str, ca_file: Path | None) -> "BrokerUrl":
         try:
             url = urlsplit(text)
             port = url.port
@@ -109,7 +119,8 @@ class MqttConnection:
     def __init__(
         self, url: BrokerUrl, study: str, rng: Randomness, *, size_limit: int, coordinator: bool
     ) -> None:
-        self._url, self._rng, self._size_limit = url, rng, size_limit
+        self._nodes = deque([url, *url.others])
+        self._rng, self._size_limit = rng, size_limit
         self._root = f"mpc_rr/{study}"
         self.mailbox = rng.bytes(8).hex()
         self._filters = (
@@ -149,7 +160,21 @@ class MqttConnection:
 
     # ── connecting ─────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def _url(self) -> BrokerUrl:
+        """The node we are connected to, or try now."""
+        return self._nodes[0]
+
     async def _connect(self) -> aiomqtt.Client:
+        """Connect to the first node that answers."""
+        for _ in range(len(self._nodes) - 1):
+            try:
+                return await self._connect_to_node()
+            except BrokerError:
+                self._nodes.rotate(-1)
+        return await self._connect_to_node()
+
+    async def _connect_to_node(self) -> aiomqtt.Client:
         client = aiomqtt.Client(
             self._url.host,
             self._url.port,

@@ -1,0 +1,56 @@
+"""Three brokers as one: a study goes on when one of them is gone."""
+
+import threading
+
+import msgspec
+import pytest
+from helpers import assert_tables, crosstabs, make_scenario, random_records
+
+from mpc_rr.network.broker import embedded_cluster
+from mpc_rr.network.mqtt import BrokerUrl
+from mpc_rr.protocols import masked_sum
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.study import run_study
+
+pytestmark = pytest.mark.broker
+SIZES = (2, 3, 2)
+
+
+def test_several_addresses_are_one_broker():
+    url = BrokerUrl.parse("mqtt://a:b@one:1883, mqtt://a:b@two:1884")
+    assert (url.where, [other.where for other in url.others]) == ("one:1883", ["two:1884"])
+
+
+def test_a_masked_sum_survives_the_end_of_one_node_in_the_middle_of_a_round(monkeypatch):
+    """The node with all connections is ended while the masked vectors are on their way."""
+    records = random_records(20, SIZES, seed=4)
+    scenario = make_scenario(
+        records, SIZES, protocol=ExactPairs(sum="masked_sum"), lobby_s=60, round_s=40
+    )
+    with embedded_cluster(3) as nodes:
+        urls = [node.url for node in nodes]
+        url = msgspec.structs.replace(urls[0], others=tuple(urls[1:]))
+        original, ended = masked_sum._shares_for, []
+
+        def ending(*args):
+            if not ended:
+                ended.append(threading.Thread(target=nodes[0].end))
+                ended[0].start()
+            return original(*args)
+
+        monkeypatch.setattr(masked_sum, "_shares_for", ending)
+        result = run_study(scenario, broker=url)
+        ended[0].join()
+    assert result.outcome.result is not None, result.outcome.cause
+    assert result.outcome.result.n == 20
+    assert_tables(result.outcome.result.tables, crosstabs(records, SIZES))
+
+
+@pytest.mark.parametrize("parties", [12])
+def test_a_masked_sum_over_both_brokers_is_that_of_the_simulation(broker, parties):
+    records = random_records(parties, SIZES, seed=5)
+    scenario = make_scenario(records, SIZES, protocol=ExactPairs(sum="masked_sum"))
+    for options in ({"broker": broker}, {"broker": broker, "hosts": 2}, {"transport": "memory"}):
+        outcome = run_study(scenario, seed=3, **options).outcome
+        assert outcome.result is not None, outcome.cause
+        assert_tables(outcome.result.tables, crosstabs(records, SIZES))
