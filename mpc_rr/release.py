@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +12,14 @@ import msgspec
 import numpy as np
 
 from mpc_rr.data import read_columns, read_csv
-from mpc_rr.errors import InputError, SchemaError
+from mpc_rr.errors import InputError
 from mpc_rr.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.estimation.views import FittedViews, ViewDesign
+from mpc_rr.folder import read_folder
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.protocols.rr_views import (
@@ -28,7 +28,7 @@ from mpc_rr.protocols.rr_views import (
     read_report,
     view_reports,
 )
-from mpc_rr.scenario import Study, study_from_json
+from mpc_rr.scenario import Study
 from mpc_rr.schema import Attribute, Schema
 
 Reports = Collected | CollectedViews
@@ -242,14 +242,9 @@ class Run:
 
 def read_run(folder: Path) -> Run:
     """The result folder of a study with randomized records; `InputError` if it is none."""
-    try:
-        study = study_from_json((folder / "study.json").read_text(encoding="utf-8"))
-        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
-    except (ValueError, SchemaError) as error:
-        raise InputError(f"{folder} is not a result folder: {error}") from None
-    if not isinstance(result, dict) or result.get("status") != "done":
+    run = read_folder(folder)
+    study, result = run.study, run.result
+    if not run.done:
         raise InputError(f"the study in {folder} did not end well; there is nothing to estimate")
     if "design" not in result:
         raise InputError(

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from mpc_rr.data import read_csv
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.scenario import Study, study_from_json
+from mpc_rr.folder import read_folder
+from mpc_rr.scenario import Study
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -34,9 +35,11 @@ Rows = Sequence[Sequence[object]]
 
 def report(folder: Path, truth: Path | None = None) -> str:
     """The HTML of a result folder; `InputError` if it is none."""
-    study, result, cost = _read(folder)
+    run = read_folder(folder)
     try:
-        return _page(study, result, cost, truth)
+        return _page(run.study, run.result, json.loads(run.text("cost.json")), truth)
+    except json.JSONDecodeError as error:
+        raise InputError(f"{folder / 'cost.json'} is damaged: {error}") from None
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{folder / 'result.json'} is damaged: {error!r}") from None
 
@@ -60,19 +63,6 @@ def _page(study: Study, result: dict[str, Any], cost: dict[str, Any], truth: Pat
         f"<style>{STYLE}</style></head>\n<body>\n" + "\n".join(filter(None, parts)) + "\n</body>"
         "</html>\n"
     )
-
-
-def _read(folder: Path) -> tuple[Study, dict[str, Any], dict[str, Any]]:
-    try:
-        texts = [
-            (folder / name).read_text(encoding="utf-8")
-            for name in ("study.json", "result.json", "cost.json")
-        ]
-        return study_from_json(texts[0]), json.loads(texts[1]), json.loads(texts[2])
-    except OSError as error:
-        raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
-    except (ValueError, InputError) as error:
-        raise InputError(f"{folder} is not a result folder: {error}") from None
 
 
 def _true_shares(path: Path, study: Study) -> list[Array]:

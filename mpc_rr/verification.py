@@ -21,6 +21,7 @@ import msgspec
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError, MpcRrError
+from mpc_rr.folder import read_folder
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -43,7 +44,7 @@ from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.rr_views import CollectedViews
 from mpc_rr.results import counted, ending_document, ending_files, privacy_document
-from mpc_rr.scenario import Study, study_from_json
+from mpc_rr.scenario import Study
 
 
 class DoesNotHold(MpcRrError):
@@ -202,7 +203,11 @@ def verify(folder: Path, receipt: Path | None = None) -> list[str]:
 
 
 def _verify(folder: Path, receipt: Path | None) -> list[str]:
-    study, result, lines = _read(folder)
+    run = read_folder(folder)
+    if not run.done:
+        raise InputError(f"the study in {folder} did not end well; there is no result to verify")
+    study, result = run.study, run.result
+    lines = _lines("transcript.jsonl", run.text("transcript.jsonl").splitlines(), study)
     confirmed = []
     if study.digest.hex() != result["study"]["digest"]:
         raise DoesNotHold("result.json: its study digest is not that of study.json")
@@ -225,20 +230,6 @@ def _verify(folder: Path, receipt: Path | None) -> list[str]:
     if receipt is not None:
         confirmed.append(_check_receipt(transcript, session, receipt))
     return confirmed
-
-
-def _read(folder: Path) -> tuple[Study, dict[str, Any], list[Line]]:
-    try:
-        study = study_from_json((folder / "study.json").read_text(encoding="utf-8"))
-        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-        rows = (folder / "transcript.jsonl").read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise InputError(f"{folder} is not a result folder: {error.strerror}") from None
-    except (ValueError, MpcRrError) as error:
-        raise InputError(f"{folder} is not a result folder: {error}") from None
-    if not isinstance(result, dict) or result.get("status") != "done":
-        raise InputError(f"the study in {folder} did not end well; there is no result to verify")
-    return study, result, _lines("transcript.jsonl", rows, study)
 
 
 def _lines(name: str, rows: list[str], study: Study) -> list[Line]:

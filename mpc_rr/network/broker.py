@@ -28,7 +28,8 @@ STOP_S = 10.0
 LOOPBACK = "127.0.0.1"
 
 # max_consumers: the default stops at 1,000 QoS-1 subscriptions ("maximum consumers limit reached").
-# max_ack_pending: its sum over the subscriptions of one connection may not exceed 65,535.
+# max_ack_pending: so many payloads (of 256 KiB at most) may be on their way to one subscriber; what
+# waits for a slow one must stay below max_pending, or the server cuts its connection.
 CONFIGURATION = """
 server_name: {name}
 host: 127.0.0.1
@@ -36,7 +37,7 @@ port: -1
 max_payload: 8MB
 max_pending: 256MB
 jetstream {{ store_dir: {store} }}
-mqtt {{ host: {host}, port: {port}, max_ack_pending: 20000, stream_replicas: {replicas} }}
+mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, stream_replicas: {replicas} }}
 {cluster}
 accounts {{
   STUDY {{

@@ -159,8 +159,15 @@ def schedule(seed, n):
         for name in party_names(n)
         if rng.random() < share
     ]
-    loss = float(rng.choice([0.0, 0.02]))
-    return Faults(silent=tuple(gone), loss=loss, duplicate=0.05, reorder=0.1, delay_s=(0.0, 0.05))
+    crashed = [fault for fault in gone if rng.random() < 0.5]
+    return Faults(
+        silent=tuple(fault for fault in gone if fault not in crashed),
+        crash=tuple(crashed),
+        loss=float(rng.choice([0.0, 0.02])),
+        duplicate=0.05,
+        reorder=0.1,
+        delay_s=(0.0, 0.05),
+    )
 
 
 def check_schedule(seed):
