@@ -114,7 +114,8 @@ async def _on_hosts(
     people = list(zip(scenario.party_names(), scenario.records(), strict=True))
     parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(len(parts), mp_context=spawn) as pool:
+    pool = ProcessPoolExecutor(len(parts), mp_context=spawn)
+    try:
         running = [
             loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
             for part in parts
@@ -122,13 +123,21 @@ async def _on_hosts(
         result = await coordinate_study(
             study, broker, seed=seed, watch=watch, faults=scenario.faults
         )
-        ends: dict[str, Ending | MpcRrError] = {}
         finished = await asyncio.gather(*running, return_exceptions=True)
-        for part, end in zip(parts, finished, strict=True):
-            if isinstance(end, BaseException):
-                ends |= {name: InternalError(f"its host process ended: {end}") for name in part}
-            else:
-                ends |= end
+    except BaseException:
+        for (
+            process
+        ) in multiprocessing.active_children():  # they wait for a coordinator that is gone
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    ends: dict[str, Ending | MpcRrError] = {}
+    for part, end in zip(parts, finished, strict=True):
+        if isinstance(end, BaseException):
+            ends |= {name: InternalError(f"its host process ended: {end}") for name in part}
+        else:
+            ends |= end
     return dataclasses.replace(result, parties=ends)
 
 

@@ -11,7 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ from mpc_rr.network.session import Check, Gathered
 from mpc_rr.protocols.collection import Collected
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.rr_pairs import RandomizedPairs
 from mpc_rr.protocols.rr_views import CollectedViews
 from mpc_rr.results import counted, ending_document, ending_files, privacy_document
 from mpc_rr.scenario import Study
@@ -216,8 +217,16 @@ def _verify(folder: Path, receipt: Path | None) -> list[str]:
     confirmed.append(f"{len(transcript.keys) - 1} parties joined with keys of their own")
     members, session = _check_roster(transcript, result)
     confirmed.append(f"the roster names {len(members)} of them")
-    ending = _with_reasons(_replay(transcript, session, members), result)
-    confirmed.append("the protocol, run again on the recorded messages, ends with the same result")
+    ending = _with_reasons(_replay(transcript, session, members), result, members)
+    if isinstance(ending, PairCounts) and ending.suppressed_below:
+        confirmed.append(
+            "the published tables fit together and show no small count (the sum itself was for the "
+            "coordinator alone and cannot be repeated)"
+        )
+    else:
+        confirmed.append(
+            "the protocol, run again on the recorded messages, ends with the same result"
+        )
     ending = _check_verdict(transcript, session, members, ending)
     confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
     _check_all_used(transcript)
@@ -423,7 +432,7 @@ def _check_head(
         raise DoesNotHold("result.json: 'parties' is not what follows from the transcript")
 
 
-def _with_reasons(ending: Ending, result: dict[str, Any]) -> Ending:
+def _with_reasons(ending: Ending, result: dict[str, Any], members: Sequence[str]) -> Ending:
     """Why somebody's answer is missing cannot be seen from outside, only that it is."""
     if isinstance(ending, Collected | CollectedViews):
         missing = (*result.get("silent", ()), *result.get("faulty", ()))
@@ -432,6 +441,10 @@ def _with_reasons(ending: Ending, result: dict[str, Any]) -> Ending:
         silent, faulty = tuple(result["silent"]), dict(result["faulty"])
         return msgspec.structs.replace(ending, silent=silent, faulty=faulty)
     lost = dict(result.get("lost", {}))
+    if not isinstance(ending, PairCounts | RandomizedPairs):
+        return ending
+    if not set(lost) <= set(members) or ending.n != len(members) - len(lost):
+        raise DoesNotHold("result.json: 'lost' names others than those who are not counted")
     confided = isinstance(ending, PairCounts) and ending.suppressed_below
     if not confided and {name: at.partition(":")[0] for name, at in lost.items()} != ending.lost:
         raise DoesNotHold("result.json: 'lost' does not name those whose messages are missing")

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from mpc_rr.agents.coordinator import Coordinator
@@ -11,7 +12,7 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.messages import COORDINATOR, Envelope, SignedEnvelope
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.scenario import (
@@ -109,3 +110,17 @@ def simulate(
 
     outcome, ends = run_virtual(main())
     return outcome, ends
+
+
+class Tapped(MemoryNetwork):
+    """A network that keeps a copy of everything it carries."""
+
+    def __init__(self):
+        super().__init__()
+        self.captured, self.envelopes = [], []
+
+    def carry(self, sender, target, raw):
+        signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
+        self.captured.append((sender, target, raw))
+        self.envelopes.append(msgspec.msgpack.decode(signed.envelope, type=Envelope))
+        super().carry(sender, target, raw)

@@ -139,7 +139,7 @@ class Party:
                 aborted.receipt = tuple(self.mailbox.transcript)
                 await self._goodbye()
                 raise
-            except Misconduct as fault:
+            except (Misconduct, Refused) as fault:
                 await self._object(fault)
                 raise
             except asyncio.CancelledError:

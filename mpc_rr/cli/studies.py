@@ -92,7 +92,9 @@ def run(
     data: DataOption = None,
     hosts: Annotated[
         int,
-        typer.Option(min=0, help="Spread the parties over so many processes; 0: all in this one."),
+        typer.Option(
+            min=0, max=256, help="Spread the parties over so many processes; 0: all in this one."
+        ),
     ] = 0,
     out: OutOption = None,
     seed: SeedOption = None,

@@ -242,11 +242,11 @@ class MqttConnection:
                         patience.reschedule(asyncio.get_running_loop().time())
                     await _close(client)
                     client = await self._reconnect()
-        except BrokerError as error:
-            self._failure = error
+        except Exception as error:  # noqa: BLE001  (whatever it is, nobody must wait for ever)
+            self._failure = _of_the_broker(error)
             self._online.set()
             for end in self._ends.values():
-                end.inbox.put_nowait(error)
+                end.inbox.put_nowait(self._failure)
         finally:
             await _close(client)
 
@@ -311,6 +311,7 @@ class MqttConnection:
             for _ in together:
                 waiting.popleft()
             self._spawn(self._send_together(lane, together))
+        self._lanes.pop(lane, None)
 
     async def _send_together(self, lane: str, together: list[_Waiting]) -> None:
         try:
@@ -321,10 +322,12 @@ class MqttConnection:
             else:
                 topic = f"{lane}/{SEVERAL}" if together[0][0] else lane
                 await self._deliver(topic, batch([(reader, raw) for reader, raw, _ in together]))
-        except BrokerError as error:
+        except BaseException as error:
             for _, _, published in together:
                 if not published.done():
-                    published.set_exception(error)
+                    published.set_exception(_of_the_broker(error))
+            if not isinstance(error, BrokerError):
+                raise
         else:
             for _, _, published in together:
                 if not published.done():
@@ -372,9 +375,9 @@ class MqttConnection:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         reader = rest.partition("/")[2]
-        messages = unbatch(payload)
+        messages = unbatch(payload) if kind != "all" else None
         if messages is not None:
-            for name, raw in messages:
+            for name, raw in messages[:BATCH_BYTES]:
                 self._hand_over(name if kind == "box" else None, raw)
             return
         if kind == "box" and reader not in self._ends:
@@ -392,6 +395,13 @@ class MqttConnection:
                 end.take(raw)
         elif reader in self._ends:
             self._ends[reader].take(raw)
+
+
+def _of_the_broker(error: BaseException) -> BrokerError:
+    """What those are told who wait for a message to be published."""
+    if isinstance(error, BrokerError):
+        return error
+    return BrokerError(f"a message could not be published: {type(error).__name__}")
 
 
 def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:

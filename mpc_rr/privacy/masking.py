@@ -7,9 +7,17 @@ degree k with threshold t must satisfy, each but with a tiny probability:
   without corrupt and lost parties hangs together (no k/2 of these in a row on the circle);
 * correctness: every party keeps at least t neighbours (hypergeometric tail, times n).
 
-Against a coordinator that lies about who is there, t corrupt neighbours are not the worst: it could
-get one kind of share from some neighbours and the other kind from the rest. Honest neighbours give
-one kind only, so it needs 2t shares of k + (corrupt neighbours): hence 2t must be larger than that.
+Against a coordinator that lies about who is there, t corrupt neighbours are not the worst. Parties
+then vouch for each other (`mpc_rr.protocols.masked_sum`, step 5): an honest party u helps to unmask
+only if t neighbours say that they were told it survived. Let c be a party's corrupt neighbours.
+
+* Of those t at least t − c are honest and never give a share of u's key K. So at most k − t + c
+  shares of it can be had: too few if 2t > k + c.
+* For the own mask of v, at least t − c honest neighbours helped: none of theirs can be had. v
+  masked its vector with at least t neighbours. So at least 2t − c − k masks stay on it.
+
+So what can be learned are sums over groups of honest parties in which each has that many others:
+t is chosen so that it is at least ``LEAST_OTHERS``.
 """
 
 import math
@@ -17,11 +25,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from scipy.stats import hypergeom
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln, logsumexp
 
 from mpc_rr.errors import InputError
 
 SECRECY_BITS = 40
+LEAST_OTHERS = 10
+"""Among so many others a party's vector stays hidden, even if the coordinator lies."""
 CORRECTNESS_BITS = 30
 
 Trust = Literal["lying", "curious"]
@@ -58,15 +70,28 @@ def masking_for(
         if degree / 2 * unconnected > -each_bits:
             continue
         threshold = _threshold(parties, degree, bad, each_bits, coordinator)
-        if threshold is not None and _bits(
-            hypergeom.logcdf(threshold - 1, parties - 1, parties - lost, degree)
-        ) <= -(correctness_bits + math.log2(parties)):
+        if threshold is None:
+            continue
+        too_few = _log2_tail(parties - 1, parties - 1 - lost, degree, 0, threshold - 1)
+        if too_few <= -(correctness_bits + math.log2(parties)):
             return Masking(degree, threshold)
     return _complete(parties, bad, lost, coordinator)
 
 
-def _bits(log: float) -> float:
-    return float(log) / math.log(2)
+def _log2_tail(population: int, marked: int, drawn: int, least: int, most: int) -> float:
+    """log₂ of the probability that ``least`` to ``most`` of the drawn are marked (hypergeometric).
+
+    (Importing scipy.stats for this would take most of a second at every start.)
+    """
+    x = np.arange(max(least, drawn - (population - marked), 0), min(most, drawn, marked) + 1)
+    if x.size == 0:
+        return -math.inf
+    logs = _log_choose(marked, x) + _log_choose(population - marked, drawn - x)
+    return float(logsumexp(logs) - _log_choose(population, np.array(drawn))) / math.log(2)
+
+
+def _log_choose(n: int, k: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
 
 
 def _threshold(
@@ -74,11 +99,9 @@ def _threshold(
 ) -> int | None:
     """The smallest that corrupt neighbours do not reach, but for one case in 2^each_bits."""
     for threshold in range(1, degree + 1):
-        enough = threshold if coordinator == "curious" else 2 * threshold - degree
-        if (
-            enough > 0
-            and _bits(hypergeom.logsf(enough - 1, parties - 1, bad, degree)) <= -each_bits
-        ):
+        lying = coordinator == "lying"
+        enough = 2 * threshold - degree - LEAST_OTHERS + 1 if lying else threshold
+        if enough > 0 and _log2_tail(parties - 1, bad, degree, enough, degree) <= -each_bits:
             return threshold
     return None
 

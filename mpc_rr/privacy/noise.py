@@ -6,7 +6,8 @@ honest parties that each add the difference of two Pólya numbers make the total
 of them knows the total noise (Goryczka and Xiong 2015, in the discrete form). More parties than h
 only add more noise.
 
-Draws are exact but for the last of 64 random bits; what this can cost is the stated δ.
+Draws compare 64 random bits with a table that is right to 13 digits; what this can cost is
+the stated δ.
 """
 
 import functools
@@ -15,13 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.special import gammaln
+from scipy.special import betainc, gammaln
 
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import Randomness
 
 WORD_BITS = 64
+LARGEST_SCALE = 1e5
+TABLE_ERROR = 2.0**-44
+"""How far, relative to itself, an entry of the table may be off: by rounding, mostly."""
 SURE = 2.0**-40
 """How seldom noise may be taken for a fault, or leave the range that is kept for it."""
 
@@ -54,6 +57,11 @@ class NoiseShares:
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < math.inf:
             raise InputError(f"the noise needs a positive, finite epsilon, not {self.epsilon}")
+        if self.scale > LARGEST_SCALE:
+            raise InputError(
+                f"ε = {self.epsilon:.3g} would need noise of a scale of {self.scale:.3g} in every "
+                "count: nothing would be left of them; ask fewer questions or allow a larger ε"
+            )
         if self.honest < 1:
             raise InputError("at least one party must add its noise honestly")
 
@@ -71,9 +79,13 @@ class NoiseShares:
 
     @property
     def delta(self) -> float:
-        """What rounding the draws to 64 bits can cost: far below one in a million."""
-        entries = len(_survival(1 / self.honest, self.scale)) + 1
-        distance = 2 * self.cells * self.honest * entries * 2.0**-WORD_BITS
+        """What drawing from a rounded table can cost: far below one in a million.
+
+        Each entry may be off by half a unit of 2⁻⁶⁴, and by ``TABLE_ERROR`` of itself.
+        """
+        table = _survival(1 / self.honest, self.scale)
+        off = len(table) + 1 + TABLE_ERROR * float(table.sum(dtype=np.float64))
+        distance = 2 * self.cells * self.honest * off * 2.0**-WORD_BITS
         return min(1.0, (1 + math.exp(min(self.epsilon, 700.0))) * distance)
 
     def standard_deviation(self, parties: int) -> float:
@@ -83,5 +95,14 @@ class NoiseShares:
 
     def bound(self, parties: int, cells: int = 1) -> int:
         """The noise of so many parties in so many cells together, but for one case in 2⁴⁰."""
-        success = -math.expm1(-1 / self.scale)
-        return int(stats.nbinom.isf(SURE / 2, cells * parties / self.honest, success)) + 1
+        shape, alpha = cells * parties / self.honest, math.exp(-1 / self.scale)
+        low, high = 0, 1
+        while betainc(high + 1, shape, alpha) > SURE / 2:  # the tail of a negative binomial
+            low, high = high, 2 * high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if betainc(middle + 1, shape, alpha) > SURE / 2:
+                low = middle
+            else:
+                high = middle
+        return high

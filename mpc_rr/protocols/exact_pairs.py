@@ -114,6 +114,8 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
     def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
         self.check_sum(parties)
+        if self.noise_corrupt is not None and not 0 <= self.noise_corrupt < 1:
+            raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
         if self.noise_epsilon is not None:
             self._noise(PairLayout(schema.sizes), parties)
             if self.suppress_below is not None:
@@ -123,10 +125,13 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
                 )
         elif self.noise_corrupt is not None:
             raise InputError("noise_corrupt goes with noise_epsilon, and only with it")
-        if self.noise_corrupt is not None and not 0 <= self.noise_corrupt < 1:
-            raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
         if self.suppress_below is not None and self.suppress_below < 2:
             raise InputError(f"suppress_below must be 2 or more, not {self.suppress_below}")
+        if self.suppress_below is not None and self.suppress_below > parties:
+            raise InputError(
+                f"suppress_below is {self.suppress_below}, more than the {parties} parties: "
+                "nothing could be published"
+            )
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
         """That of the sum, or all tables."""

@@ -17,7 +17,7 @@ import hashlib
 import itertools
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
@@ -114,11 +114,24 @@ def _encoded(part: msgspec.Struct) -> bytes:
 # ── A party ────────────────────────────────────────────────────────────────────────────────────
 
 
+class SealKeys(NamedTuple):
+    """What two neighbours share for one sum: to seal, to open, and to vouch for each other."""
+
+    to_them: bytes
+    from_them: bytes
+    vouch: bytes
+
+    def __repr__(self) -> str:
+        return "SealKeys(…)"
+
+
 @dataclass
 class Place:
     """A party's place in the graph, and the secrets it shares with its neighbours, by slot."""
 
     plan: Masking
+    vouching: bool
+    """Whether neighbours vouch for each other, because the coordinator may lie."""
     graph: HararyGraph
     number: int
     neighbours: list[int]
@@ -131,13 +144,14 @@ class Place:
         info = b"mpc-rr pair mask\0" + purpose
         return [derive(agreed, info, SEED_BYTES) for agreed in self.agreed_masks]
 
-    def seal_keys(self, purpose: bytes) -> list[tuple[bytes, bytes]]:
-        """For each neighbour the keys to seal to it and to open what it sealed, for one sum."""
+    def seal_keys(self, purpose: bytes) -> list[SealKeys]:
+        """The keys shared with each neighbour for one sum."""
         info, keys = b"mpc-rr shares\0" + purpose, []
         for neighbour, agreed in zip(self.neighbours, self.agreed_seals, strict=True):
-            both = derive(agreed, info, 64)
-            ours_first = self.number < neighbour
-            keys.append((both[:32], both[32:]) if ours_first else (both[32:], both[:32]))
+            all_three = derive(agreed, info, 96)
+            low, high, vouch = all_three[:32], all_three[32:64], all_three[64:]
+            mine_first = self.number < neighbour
+            keys.append(SealKeys(low, high, vouch) if mine_first else SealKeys(high, low, vouch))
         return keys
 
 
@@ -153,7 +167,8 @@ async def enrol_party(session: PartySession, options: MaskingOptions) -> Place:
     identity = session.mailbox.identity
     entry = Entry(session.me, identity.public, own.public, _die_hash(die))
     told = await session.told(
-        Neighbourhood, check=lambda told: _check_neighbourhood(told, fixed.root, entry, options)
+        Neighbourhood,
+        check=lambda told: _check_neighbourhood(session, told, fixed.root, entry, options),
     )
     number = _own_number(told, entry)
     plan = options.plan(told.nodes)
@@ -162,6 +177,7 @@ async def enrol_party(session: PartySession, options: MaskingOptions) -> Place:
     players = [told.players[k].entry for k in neighbours]
     return Place(
         plan,
+        options.coordinator == "lying",
         graph,
         number,
         neighbours,
@@ -179,11 +195,16 @@ def _own_number(told: Neighbourhood, entry: Entry) -> int:
 
 
 def _check_neighbourhood(
-    told: Neighbourhood, keys_root: bytes, entry: Entry, options: MaskingOptions
+    session: PartySession,
+    told: Neighbourhood,
+    keys_root: bytes,
+    entry: Entry,
+    options: MaskingOptions,
 ) -> None:
     """``ValueError`` unless these are the neighbours that keys and dice give us."""
     number, players = _own_number(told, entry), told.players
-    if not max(3, max(players) + 1) <= told.nodes <= told.keys:
+    fewest = max(3, session.fewest, max(players) + 1)
+    if not fewest <= told.nodes <= told.keys <= session.most:
         raise ValueError(f"a graph of {told.nodes} parties with {told.keys} keys")
     graph = _graph(keys_root, told.dice_root, told.nodes, options.plan(told.nodes).degree)
     if set(players) != {number, *graph.neighbours(number).tolist()}:
@@ -209,6 +230,7 @@ class Board:
     """Who is in the graph, who has been lost on the way, and at which step."""
 
     plan: Masking
+    vouching: bool
     graph: HararyGraph
     names: list[str]
     rows: Places
@@ -247,7 +269,8 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
             for number, (player, row) in enumerate(zip(players, rows.tolist(), strict=True))
         }
     )
-    return Board(plan, graph, [player.entry.name for player in players], rows, lost)
+    vouching = options.coordinator == "lying"
+    return Board(plan, vouching, graph, [player.entry.name for player in players], rows, lost)
 
 
 def _check_keys(message: MaskKeys) -> None:

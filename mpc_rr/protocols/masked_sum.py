@@ -11,8 +11,10 @@ Keys and graph (steps 1 and 2) come first, once for any number of sums: see
    the masks it has with its neighbours (the box). It sends each neighbour a share of b and one of
    K, sealed.
 4. Masked vectors, from those who got at least t neighbours' shares.
-5. Unmasking. Each party hears who sent a masked vector. For each neighbour it gives its share of b
-   if the neighbour did, of K if it did not: never both, and for one set of survivors only.
+5. Unmasking. Each party hears who sent a masked vector. Where the coordinator may lie, it vouches
+   to each neighbour that did, and goes on only if t of them vouch for it, with the same survivors.
+   For each neighbour it gives its share of b if the neighbour did, of K if it did not: never both,
+   and for one set of survivors only.
 6. The coordinator takes off the survivors' own masks and the masks they had with those who left,
    and announces the total.
 
@@ -22,8 +24,8 @@ what is recovered for one says nothing about another.
 """
 
 import hashlib
+import hmac
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
@@ -33,7 +35,6 @@ from mpc_rr.crypto import shamir
 from mpc_rr.crypto.masks import (
     SEED_BYTES,
     TAG_BYTES,
-    Mask,
     lock,
     mask,
     masks,
@@ -41,8 +42,8 @@ from mpc_rr.crypto.masks import (
     unlock,
     word,
 )
-from mpc_rr.errors import Dropout, Misconduct, Refused
-from mpc_rr.network.messages import Message
+from mpc_rr.errors import Misconduct, Refused
+from mpc_rr.network.messages import COORDINATOR, Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
 from mpc_rr.protocols.mask_enrolment import (
@@ -51,13 +52,15 @@ from mpc_rr.protocols.mask_enrolment import (
     MaskingOptions,
     MaskKeys,
     Place,
+    SealKeys,
     check_enough,
     gathered_or_lost,
 )
+from mpc_rr.protocols.mask_recovery import MARK_BYTES, Shared, leftover, mark_of, pieces
 from mpc_rr.randomness import Randomness
 
 PARCEL_BYTES = 2 * shamir.SHARE_BYTES + TAG_BYTES
-MARK_BYTES = 16
+VOUCHER_BYTES = 16
 
 
 # ── Messages ───────────────────────────────────────────────────────────────────────────────────
@@ -104,6 +107,21 @@ class Survivors(Message, frozen=True):
     digest: bytes
 
 
+class Vouchers(Message, frozen=True):
+    """5, party → coordinator: for each neighbour that survived, a proof that we were told so."""
+
+    step: ClassVar[str] = "vouchers"
+    vouchers: bytes
+
+
+class VouchedFor(Message, frozen=True):
+    """5, coordinator → party: what its neighbours vouch for it."""
+
+    step: ClassVar[str] = "vouched_for"
+    senders: bytes
+    vouchers: bytes
+
+
 class Unmasking(Message, frozen=True):
     """5, party → coordinator: a share for each neighbour it has one of, and the set it is for."""
 
@@ -122,10 +140,11 @@ class SumDone(Message, frozen=True):
     total: bytes
 
 
-def steps(*, confided: bool) -> tuple[str, ...]:
+def steps(*, confided: bool, vouching: bool) -> tuple[str, ...]:
     """The steps in which parties send something, in order."""
     vector = ConfidedVector.step if confided else MaskedVector.step
-    return (MaskKeys.step, Die.step, MaskShares.step, vector, Unmasking.step)
+    vouchers = (Vouchers.step,) if vouching else ()
+    return (MaskKeys.step, Die.step, MaskShares.step, vector, *vouchers, Unmasking.step)
 
 
 def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingOptions) -> int:
@@ -147,18 +166,6 @@ def _flags(bitmap: bytes, count: int) -> list[bool]:
     if len(bitmap) != (count + 7) // 8:
         raise ValueError("a bitmap of another length than it should have")
     return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count).astype(bool).tolist()
-
-
-def _pieces(raw: bytes, size: int, count: int) -> list[bytes]:
-    """``ValueError`` unless there are so many pieces."""
-    if len(raw) != size * count:
-        raise ValueError(f"{len(raw)} bytes where {size * count} are due")
-    return [raw[k : k + size] for k in range(0, len(raw), size)]
-
-
-def _mark(kind: bytes, secret: bytes) -> bytes:
-    """By which a recovered secret is known to be the right one."""
-    return hashlib.sha256(b"mpc-rr mark\0" + kind + secret).digest()[:MARK_BYTES]
 
 
 def _survivors_digest(names: Collection[str]) -> bytes:
@@ -211,7 +218,7 @@ async def masked_sum_party(
 
     # Step 5: for each neighbour one kind of share, never both.
     told = await session.told(
-        Survivors, check=lambda told: _check_survivors(told, present, session)
+        Survivors, check=lambda told: _check_survivors(told, present, session, place)
     )
     survived = _flags(told.survived, degree)
     if sum(survived) < place.plan.threshold:
@@ -219,6 +226,8 @@ async def masked_sum_party(
             f"only {sum(survived)} of my {degree} neighbours are left, {place.plan.threshold} are "
             "needed; I take off nobody's mask"
         )
+    if place.vouching:
+        await _vouch(session, place, seals, survived, told.digest)
     shares = [h[:32] if alive else h[32:] for h, alive in zip(held, survived, strict=True) if h]
     given = _bitmap([h is not None for h in held])
     await session.report(Unmasking(told.digest, given, b"".join(shares)))
@@ -234,7 +243,7 @@ async def masked_sum_party(
     return None if confided else unpack_bits(done.total, cells, bits), done.count
 
 
-def _purpose(session: PartySession | CoordinatorSession, place: Place) -> bytes:
+def _purpose(session: PartySession, place: Place) -> bytes:
     """What makes this sum another than any other: run, session, and the graph."""
     return session.mailbox.run + session.name.encode() + b"\0" + place.graph.seed
 
@@ -244,7 +253,7 @@ def _shares(
     own_secret: bytes,
     box_key: bytes,
     seeds: list[bytes],
-    seals: list[tuple[bytes, bytes]],
+    seals: list[SealKeys],
     rng: Randomness,
 ) -> MaskShares:
     threshold, degree = place.plan.threshold, place.graph.degree
@@ -252,47 +261,83 @@ def _shares(
     keys = shamir.split(box_key, threshold, degree, rng)
     parcels = b"".join(
         lock(to_them, share + key)
-        for share, key, (to_them, _) in zip(own, keys, seals, strict=True)
+        for share, key, (to_them, _, _) in zip(own, keys, seals, strict=True)
     )
-    marks = _mark(b"own", own_secret) + _mark(b"box", box_key)
+    marks = mark_of(b"own", own_secret) + mark_of(b"box", box_key)
     return MaskShares(parcels, lock(box_key, b"".join(seeds)), marks)
 
 
 def _parcels_of(degree: int) -> Check[SharesForYou]:
     def check(told: SharesForYou) -> None:
-        _pieces(told.parcels, PARCEL_BYTES, sum(_flags(told.senders, degree)))
+        pieces(told.parcels, PARCEL_BYTES, sum(_flags(told.senders, degree)))
 
     return check
 
 
-def _opened(told: SharesForYou, seals: list[tuple[bytes, bytes]]) -> list[bytes | None]:
+def _opened(told: SharesForYou, seals: list[SealKeys]) -> list[bytes | None]:
     """A share of b and one of K from each neighbour; None if it is not there or does not open."""
     present = _flags(told.senders, len(seals))
-    parcels = iter(_pieces(told.parcels, PARCEL_BYTES, sum(present)))
+    parcels = iter(pieces(told.parcels, PARCEL_BYTES, sum(present)))
     return [
         unlock(from_them, next(parcels)) if there else None
-        for there, (_, from_them) in zip(present, seals, strict=True)
+        for there, (_, from_them, _) in zip(present, seals, strict=True)
     ]
 
 
-def _check_survivors(told: Survivors, present: list[bool], session: PartySession) -> None:
+async def _vouch(
+    session: PartySession,
+    place: Place,
+    seals: list[SealKeys],
+    survived: list[bool],
+    digest: bytes,
+) -> None:
+    """Tell our surviving neighbours that we were told so; go on only if t of them tell us."""
+    vouchers = [
+        _voucher(keys.vouch, digest, place.number, neighbour) if alive else bytes(VOUCHER_BYTES)
+        for keys, neighbour, alive in zip(seals, place.neighbours, survived, strict=True)
+    ]
+    await session.report(Vouchers(b"".join(vouchers)))
+    told = await session.told(VouchedFor, check=_vouchers_of(len(seals)))
+    there = _flags(told.senders, len(seals))
+    vouchers_for_me = iter(pieces(told.vouchers, VOUCHER_BYTES, sum(there)))
+    valid = sum(
+        hmac.compare_digest(
+            next(vouchers_for_me), _voucher(keys.vouch, digest, neighbour, place.number)
+        )
+        for keys, neighbour, came in zip(seals, place.neighbours, there, strict=True)
+        if came
+    )
+    if valid < place.plan.threshold:
+        raise Misconduct(
+            f"{valid} of my {len(seals)} neighbours vouch that they were told that I survived, and "
+            f"of the same survivors; {place.plan.threshold} are needed; I take off nobody's mask",
+            [COORDINATOR],
+        )
+
+
+def _voucher(key: bytes, digest: bytes, by: int, about: int) -> bytes:
+    said = b"mpc-rr survived\0" + digest + by.to_bytes(8) + about.to_bytes(8)
+    return hmac.digest(key, said, "sha256")[:VOUCHER_BYTES]
+
+
+def _vouchers_of(degree: int) -> Check[VouchedFor]:
+    def check(told: VouchedFor) -> None:
+        pieces(told.vouchers, VOUCHER_BYTES, sum(_flags(told.senders, degree)))
+
+    return check
+
+
+def _check_survivors(
+    told: Survivors, present: list[bool], session: PartySession, place: Place
+) -> None:
     survived = _flags(told.survived, len(present))
     if any(alive and not there for alive, there in zip(survived, present, strict=True)):
         raise ValueError("it has masked vectors of neighbours whose shares were not given to me")
-    if not session.fewest <= told.count <= session.most:
+    if not max(session.fewest, sum(survived) + 1) <= told.count <= place.graph.nodes:
         raise ValueError(f"a sum over {told.count} parties is not what the study allows")
 
 
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass
-class Shared:
-    """Who shared what in step 3, by number in the graph."""
-
-    parcels: dict[int, list[bytes]]
-    boxes: dict[int, bytes]
-    marks: dict[int, bytes]
 
 
 async def masked_sum_coordinator(
@@ -305,9 +350,9 @@ async def masked_sum_coordinator(
     graph, numbers = board.graph, {name: k for k, name in enumerate(board.names)}
 
     def shares_in_order(message: MaskShares) -> None:
-        _pieces(message.parcels, PARCEL_BYTES, graph.degree)
-        _pieces(message.marks, MARK_BYTES, 2)
-        _pieces(message.box, SEED_BYTES * graph.degree + TAG_BYTES, 1)
+        pieces(message.parcels, PARCEL_BYTES, graph.degree)
+        pieces(message.marks, MARK_BYTES, 2)
+        pieces(message.box, SEED_BYTES * graph.degree + TAG_BYTES, 1)
 
     def vector_in_order(message: MaskedVector | ConfidedVector) -> None:
         unpack_bits(message.cells, cells, bits)
@@ -317,6 +362,7 @@ async def masked_sum_coordinator(
         session, MaskShares, _present(board), board.lost, check=shares_in_order
     )
     shared = _shared(sent, numbers, graph.degree)
+    check_enough(session, sent, board.lost)
     session.point_of_no_return()
     await session.hand_out({name: _shares_for(board, shared, numbers[name]) for name in sent})
 
@@ -343,10 +389,13 @@ async def masked_sum_coordinator(
         if message.survivors != digest:
             raise ValueError("it is for another set of survivors")
         given = _flags(message.given, graph.degree)
-        _pieces(message.shares, shamir.SHARE_BYTES, sum(given))
+        pieces(message.shares, shamir.SHARE_BYTES, sum(given))
 
+    asked = set(vectors)
+    if board.vouching:
+        asked = await _pass_on_vouchers(session, board, asked, numbers)
     helping = await gathered_or_lost(
-        session, Unmasking, set(vectors), dict(board.lost), check=unmasking_in_order
+        session, Unmasking, asked, dict(board.lost), check=unmasking_in_order
     )
     given = {numbers[name]: _given(message, graph.degree) for name, message in helping.items()}
 
@@ -354,10 +403,35 @@ async def masked_sum_coordinator(
     total = masks((), cells, bits)
     for name in vectors:
         total += unpack_bits(vectors[name].cells, cells, bits).astype(total.dtype)
-    total -= _leftover(board, shared, alive, given, cells, bits)
+    total -= leftover(board, shared, alive, given, cells, bits)
     packed = pack_bits(total, bits)
     await session.announce(SumDone(len(alive), digest, b"" if confided else packed))
     return unpack_bits(packed, cells, bits), tuple(vectors)
+
+
+async def _pass_on_vouchers(
+    session: CoordinatorSession, board: Board, asked: set[str], numbers: Mapping[str, int]
+) -> set[str]:
+    """Hand everybody what its neighbours vouch for it; returns who is still there."""
+    degree = board.graph.degree
+
+    def in_order(message: Vouchers) -> None:
+        pieces(message.vouchers, VOUCHER_BYTES, degree)
+
+    sent = await gathered_or_lost(session, Vouchers, asked, dict(board.lost), check=in_order)
+    vouchers = {numbers[n]: pieces(m.vouchers, VOUCHER_BYTES, degree) for n, m in sent.items()}
+    passed_on = {}
+    for name in sent:
+        row = board.rows[numbers[name]].tolist()
+        mine = [
+            vouchers[neighbour][board.graph.mirrored(slot)]
+            for slot, neighbour in enumerate(row)
+            if neighbour in vouchers
+        ]
+        senders = _bitmap([neighbour in vouchers for neighbour in row])
+        passed_on[name] = VouchedFor(senders, b"".join(mine))
+    await session.hand_out(passed_on)
+    return set(sent)
 
 
 def _present(board: Board) -> set[str]:
@@ -366,7 +440,7 @@ def _present(board: Board) -> set[str]:
 
 def _shared(sent: Mapping[str, MaskShares], numbers: Mapping[str, int], degree: int) -> Shared:
     return Shared(
-        {numbers[n]: _pieces(m.parcels, PARCEL_BYTES, degree) for n, m in sent.items()},
+        {numbers[n]: pieces(m.parcels, PARCEL_BYTES, degree) for n, m in sent.items()},
         {numbers[n]: m.box for n, m in sent.items()},
         {numbers[n]: m.marks for n, m in sent.items()},
     )
@@ -386,66 +460,5 @@ def _shares_for(board: Board, shared: Shared, number: int) -> SharesForYou:
 def _given(message: Unmasking, degree: int) -> dict[int, bytes]:
     """The shares of an unmasking, by slot."""
     slots = [slot for slot, there in enumerate(_flags(message.given, degree)) if there]
-    shares = _pieces(message.shares, shamir.SHARE_BYTES, len(slots))
+    shares = pieces(message.shares, shamir.SHARE_BYTES, len(slots))
     return dict(zip(slots, shares, strict=True))
-
-
-def _leftover(
-    board: Board,
-    shared: Shared,
-    alive: set[int],
-    given: Mapping[int, Mapping[int, bytes]],
-    cells: int,
-    bits: int,
-) -> Mask:
-    """The masks that do not cancel: the survivors' own, and theirs with those who left."""
-    own = (seed_of(_recovered(board, shared, k, b"own", given)) for k in sorted(alive))
-    total = masks(own, cells, bits)
-    for gone in sorted(shared.boxes.keys() - alive):
-        row = board.rows[gone].tolist()
-        left = [(slot, k) for slot, k in enumerate(row) if k in alive]
-        if not left:
-            continue
-        key = _recovered(board, shared, gone, b"box", given)
-        box = unlock(key, shared.boxes[gone])
-        if box is None:
-            name = board.names[gone]
-            raise Misconduct(f"{name} left, and its box of seeds does not open", [name])
-        seeds = _pieces(box, SEED_BYTES, board.graph.degree)
-        # A survivor with the lower number added the mask, one with the higher took it off.
-        total += masks((seeds[slot] for slot, k in left if k < gone), cells, bits)
-        total -= masks((seeds[slot] for slot, k in left if k > gone), cells, bits)
-    return total
-
-
-def _recovered(
-    board: Board,
-    shared: Shared,
-    number: int,
-    kind: bytes,
-    given: Mapping[int, Mapping[int, bytes]],
-) -> bytes:
-    """A party's secret, from any t shares of its neighbours that fit its mark."""
-    threshold, name = board.plan.threshold, board.names[number]
-    shares = {
-        slot + 1: given[neighbour][board.graph.mirrored(slot)]
-        for slot, neighbour in enumerate(board.rows[number].tolist())
-        if board.graph.mirrored(slot) in given.get(neighbour, {})
-    }
-    if len(shares) < threshold:
-        raise Dropout(
-            f"only {len(shares)} of {name}'s neighbours helped to take off its mask, "
-            f"{threshold} are needed; too many have left"
-        )
-    mark = (
-        shared.marks[number][:MARK_BYTES] if kind == b"own" else shared.marks[number][MARK_BYTES:]
-    )
-    points = list(shares)
-    for first in range(len(points)):  # one false share spoils some choices, never all of them
-        chosen = (points + points)[first : first + threshold]
-        secret = shamir.join({point: shares[point] for point in chosen})
-        if _mark(kind, secret) == mark:
-            return secret
-    raise Misconduct(
-        f"the shares of {name}'s secret do not fit together: {name} or one of its neighbours lied"
-    )

@@ -70,7 +70,7 @@ class PairSums(StudyProtocol, frozen=True):
     def steps_of_sum(self, parties: int, *, confided: bool) -> tuple[str, ...]:
         """The steps in which parties send something."""
         if self.masked(parties):
-            return masked_sum.steps(confided=confided)
+            return masked_sum.steps(confided=confided, vouching=self.options.coordinator == "lying")
         return (Share.step, ConfidedPartial.step if confided else Partial.step)
 
     def check_sum(self, parties: int) -> None:

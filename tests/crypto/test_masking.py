@@ -199,6 +199,12 @@ def test_parameters_are_those_computed_elsewhere(parties, corrupt, dropout, expe
     assert masking_for(parties, corrupt, dropout, "curious") == expected
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.001, 0.05])
+@pytest.mark.parametrize("parties", [50, 1_000, 10_000])
+def test_fewer_who_leave_need_fewer_neighbours(parties, dropout):
+    assert masking_for(parties, 0.05, dropout).degree <= masking_for(parties, 0.05, 0.1).degree
+
+
 @pytest.mark.parametrize("parties", [3, 4, 7, 20, 41, 50, 100, 1_000, 32_561])
 def test_a_lying_coordinator_cannot_have_both_kinds_of_shares(parties):
     """2t exceeds all neighbours plus the corrupt ones, which may give both."""

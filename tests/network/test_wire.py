@@ -26,6 +26,8 @@ from mpc_rr.protocols.masked_sum import (
     SumDone,
     Survivors,
     Unmasking,
+    VouchedFor,
+    Vouchers,
 )
 from mpc_rr.protocols.rr_clusters import Clustering
 from mpc_rr.protocols.rr_each_attribute import FirstAnswer, ReportedPairs
@@ -85,6 +87,8 @@ def samples():
             MaskedVector(b"\1\2"),
             ConfidedVector(b"\1\2"),
             Survivors(b"\x80", 5, bytes(32)),
+            Vouchers(bytes(16)),
+            VouchedFor(b"\x80", bytes(16)),
             Unmasking(bytes(32), b"\x80", bytes(32)),
             SumDone(5, bytes(32), b"\1\2"),
         )

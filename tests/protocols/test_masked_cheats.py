@@ -3,20 +3,19 @@
 import msgspec
 import numpy as np
 import pytest
-from helpers import make_study, random_records, simulate
+from helpers import Tapped, make_study, random_records, simulate
 from scipy import stats
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.masks import MaskKey
 from mpc_rr.errors import Misconduct, StudyError
-from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
+from mpc_rr.network.messages import decode
 from mpc_rr.network.session import CoordinatorSession, Gathered, PartySession
 from mpc_rr.network.vectors import unpack_bits
-from mpc_rr.protocols import masked_sum
+from mpc_rr.protocols import mask_recovery, masked_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import Die, Neighbourhood
+from mpc_rr.protocols.mask_enrolment import Die, MaskingOptions, Neighbourhood
 from mpc_rr.protocols.masked_sum import (
     MaskedVector,
     MaskShares,
@@ -115,7 +114,7 @@ class TwoSets(CoordinatorSession):
     captured: list = []  # noqa: RUF012
 
     async def hand_out(self, messages):
-        if isinstance(next(iter(messages.values())), Survivors):
+        if isinstance(next(iter(messages.values()), None), Survivors):
             fooled = sorted(set(messages) - {self.victim})[::3]
             slot = self.slots
             messages = messages | {
@@ -160,8 +159,21 @@ def cleared(bitmap, slot):
     return np.packbits(flags).tobytes()
 
 
-def test_two_sets_of_survivors_give_neither_both_secrets_nor_peace(monkeypatch):
-    """Of the victim's two secrets, one at most has enough shares; and the fooled name the liar."""
+def test_two_sets_of_survivors_are_found_out_before_any_share_is_given(monkeypatch):
+    """Neighbours vouch with the set they were shown: whoever was shown another finds too few."""
+    remember_board(monkeypatch)
+    TwoSets.captured.clear()
+    outcome, ends = run(coordinator=coordinator_whose(TwoSets))
+    assert outcome.result is None or len(TwoSets.captured[0]) < N
+    refused = [end for end in ends.values() if "neighbours vouch" in str(end)]
+    assert len(refused) >= 5
+    assert all(isinstance(end, Misconduct) for end in refused)
+    assert all(end.culprits == ("coordinator",) for end in refused)
+    gave_box_shares = [m for m in TwoSets.captured[0].values() if m.survivors == bytes(32)]
+    assert not gave_box_shares
+
+
+def remember_board(monkeypatch):
     original = masked_sum.masked_sum_coordinator
 
     async def remembered(session, board, *args, **kwargs):
@@ -169,20 +181,108 @@ def test_two_sets_of_survivors_give_neither_both_secrets_nor_peace(monkeypatch):
         return await original(session, board, *args, **kwargs)
 
     monkeypatch.setattr("mpc_rr.protocols.pair_sums.masked_sum_coordinator", remembered)
-    TwoSets.captured.clear()
-    _, ends = run(coordinator=coordinator_whose(TwoSets))
-    (messages,) = TwoSets.captured
-    slots = {name: s for name, s in _slots_of_victim(TwoSets.board).items() if name in messages}
-    kinds = {
-        name: "box" if messages[name].survivors == bytes(32) else "own"
-        for name, slot in slots.items()
-        if slot in masked_sum._given(messages[name], TwoSets.board.graph.degree)
-    }
-    threshold = TwoSets.board.plan.threshold
-    assert min(sum(k == kind for k in kinds.values()) for kind in ("own", "box")) < threshold
-    fooled = [end for end in ends.values() if "than those I was shown" in str(end)]
-    assert len(fooled) == 5
-    assert all(end.culprits == ("coordinator",) for end in fooled)
+
+
+class Stripping(CoordinatorSession):
+    """Shows the victim t neighbours only, and tells others that some of just these are gone.
+
+    No party is told that fewer than t of its neighbours are left; all are shown one digest. If they
+    gave their shares now, the keys of those t neighbours could be put together and, with the
+    victim's own secret, its vector laid bare.
+    """
+
+    victim = "party-05"
+    unmasked: list = []  # noqa: RUF012
+
+    async def gather(self, kind, *, check=None, senders=None):
+        gathered = await super().gather(kind, check=check, senders=senders)
+        if kind is Unmasking:
+            Stripping.unmasked.append(gathered.messages)
+        return gathered
+
+    async def hand_out(self, messages):
+        first = next(iter(messages.values()), None)
+        if isinstance(first, SharesForYou | Survivors):
+            board = TwoSets.board
+            degree, threshold = board.graph.degree, board.plan.threshold
+            row = board.rows[board.names.index(self.victim)].tolist()
+            shown = set(row[:threshold])
+        if isinstance(first, SharesForYou):
+            parcels = mask_recovery.pieces(
+                messages[self.victim].parcels, masked_sum.PARCEL_BYTES, degree
+            )
+            few = SharesForYou(
+                masked_sum._bitmap([k in shown for k in row]),
+                b"".join(p for p, k in zip(parcels, row, strict=True) if k in shown),
+            )
+            messages = messages | {self.victim: few}
+        elif isinstance(first, Survivors):
+            messages = {
+                name: msgspec.structs.replace(message, survived=self._told(name, shown))
+                for name, message in messages.items()
+            }
+        await super().hand_out(messages)
+
+    def _told(self, name, shown):
+        board = TwoSets.board
+        row = board.rows[board.names.index(name)].tolist()
+        if name == self.victim:
+            return masked_sum._bitmap([k in shown for k in row])
+        gone = set([k for k in row if k in shown][: len(row) - board.plan.threshold])
+        return masked_sum._bitmap([k not in gone for k in row])
+
+
+@pytest.mark.parametrize("n", [16, 50])
+def test_a_party_whose_neighbours_are_said_to_be_gone_is_not_stripped_of_its_masks(monkeypatch, n):
+    """So few help that of the neighbours shown to the victim not all keys can be recovered."""
+    remember_board(monkeypatch)
+    Stripping.unmasked.clear()
+    records = random_records(n, SIZES, seed=2)
+    study = make_study(n, SIZES, minimum=int(0.8 * n), protocol=MASKED)
+    outcome, ends = simulate(study, records, coordinator=coordinator_whose(Stripping))
+    assert outcome.result is None
+    board, (helped,) = TwoSets.board, Stripping.unmasked
+    shown = board.rows[board.names.index(Stripping.victim)].tolist()[: board.plan.threshold]
+    helpers = {board.names.index(name) for name in helped}
+    stripped = [
+        number for number in shown
+        if len([k for k in board.rows[number].tolist() if k in helpers]) >= board.plan.threshold
+        and board.names[number] not in helped
+    ]  # fmt: skip
+    assert len(stripped) < len(shown)
+    assert any("neighbours vouch" in str(end) for end in ends.values())
+
+
+def test_the_same_attack_works_where_nobody_vouches(monkeypatch):
+    """What the test above prevents: a study that trusts its coordinator not to lie."""
+    remember_board(monkeypatch)
+    Stripping.unmasked.clear()
+    curious = ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator="curious"))
+    study = make_study(N, SIZES, minimum=10, protocol=curious)
+    run(study=study, coordinator=coordinator_whose(Stripping))
+    assert len(Stripping.unmasked[0]) == N, "all have given their shares"
+
+
+def test_a_graph_smaller_than_the_study_allows_is_refused():
+    class Few(CoordinatorSession):
+        async def gather(self, kind, *, check=None, senders=None):
+            gathered = await super().gather(kind, check=check, senders=senders)
+            if kind is Die:
+                few = dict(sorted(gathered.messages.items())[:3])
+                return Gathered(few, (), {})
+            return gathered
+
+        @property
+        def fewest(self):
+            return 3
+
+        @fewest.setter
+        def fewest(self, _):
+            pass
+
+    _, ends = run(coordinator=coordinator_whose(Few))
+    named = [end for end in ends.values() if "a graph of 3 parties" in str(end)]
+    assert len(named) == 3
 
 
 def _slots_of_victim(board):
@@ -198,7 +298,7 @@ def test_a_coordinator_that_asks_a_second_time_gets_nothing_and_is_named():
     class Twice(CoordinatorSession):
         async def hand_out(self, messages):
             await super().hand_out(messages)
-            if isinstance(next(iter(messages.values())), Survivors):
+            if isinstance(next(iter(messages.values()), None), Survivors):
                 again = {
                     name: msgspec.structs.replace(message, survived=bytes(len(message.survived)))
                     for name, message in messages.items()
@@ -214,31 +314,19 @@ def test_a_coordinator_that_asks_a_second_time_gets_nothing_and_is_named():
     assert len(answers) == len(set(answers)), "nobody answered twice"
 
 
-class Tapped(MemoryNetwork):
-    def __init__(self):
-        super().__init__()
-        self.envelopes, self.raw = [], []
-
-    def carry(self, sender, target, raw):
-        signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
-        self.envelopes.append(msgspec.msgpack.decode(signed.envelope, type=Envelope))
-        self.raw.append((target, raw))
-        super().carry(sender, target, raw)
-
-
 def test_an_old_sum_cannot_be_replayed():
     """What the coordinator handed out in one run is nothing to a party of another."""
     first = Tapped()
     run(network=first)
     old = {
         target: raw
-        for (target, raw), envelope in zip(first.raw, first.envelopes, strict=True)
+        for (_, target, raw), envelope in zip(first.captured, first.envelopes, strict=True)
         if envelope.header.step == Survivors.step
     }
 
     class Replay(CoordinatorSession):
         async def hand_out(self, messages):
-            if not isinstance(next(iter(messages.values())), Survivors):
+            if not isinstance(next(iter(messages.values()), None), Survivors):
                 await super().hand_out(messages)
                 return
             for name in messages:
@@ -248,15 +336,6 @@ def test_an_old_sum_cannot_be_replayed():
     _, ends = run(coordinator=coordinator_whose(Replay), network=network, seed=9)
     assert not [e for e in network.envelopes if e.header.step == "unmasking"]
     assert all(isinstance(end, StudyError) for end in ends.values())
-
-
-def test_seeds_of_one_sum_say_nothing_about_another():
-    """The purpose of a sum has its run and session in it, and so have all keys derived for it."""
-    place = masked_sum.Place.__new__(masked_sum.Place)
-    place.agreed_masks, place.agreed_seals = [b"a" * 32], [b"b" * 32]
-    place.number, place.neighbours = 0, [1]
-    assert place.pair_seeds(b"run 1") != place.pair_seeds(b"run 2")
-    assert place.seal_keys(b"run 1") != place.seal_keys(b"run 2")
 
 
 def test_survivors_below_the_threshold_are_not_unmasked():

@@ -6,13 +6,29 @@ import os
 import msgspec
 import numpy as np
 import pytest
-from helpers import assert_tables, crosstabs, make_scenario, make_study, random_records, simulate
+from helpers import (
+    Tapped,
+    assert_tables,
+    crosstabs,
+    make_scenario,
+    make_study,
+    random_records,
+    simulate,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_rr.agents.party import Party
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import MaskingOptions
+from mpc_rr.network.sealed import Rejected
+from mpc_rr.protocols.exact_pairs import ExactPairs, PairCounts
+from mpc_rr.protocols.mask_enrolment import MaskingOptions, enrol_coordinator, enrol_party
+from mpc_rr.protocols.masked_sum import (
+    MaskedVector,
+    SharesForYou,
+    masked_sum_coordinator,
+    masked_sum_party,
+)
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.results import result_document, write_results
@@ -24,6 +40,8 @@ from mpc_rr.verification import verify
 SIZES = (2, 3, 2)
 MASKED = ExactPairs(sum="masked_sum")
 STEPS = MASKED.steps(20)
+LATE = ("vouchers", "unmasking")
+"""Whoever leaves here is in the sum all the same."""
 
 
 def run(n, *, protocol=MASKED, seed=1, faults=None, minimum=None, sizes=SIZES):
@@ -76,12 +94,12 @@ def test_who_leaves_at_a_step_is_left_out_or_counted_and_the_sum_is_exact(step):
     outcome = result.outcome
     assert outcome.result is not None, outcome.cause
     names = set(party_names(20))
-    counted = names if step == "unmasking" else names - set(gone)
+    counted = names if step in LATE else names - set(gone)
     assert_tables(outcome.result.tables, over(records, counted))
     assert set(outcome.result.lost) == names - counted
     document = result_document(result)
     assert set(document["parties"]["counted"]) == counted
-    if step != "unmasking":
+    if step not in LATE:
         assert document["lost"] == dict.fromkeys(gone, step)
 
 
@@ -91,7 +109,7 @@ def test_people_who_leave_at_every_step():
     faults = Faults(silent=tuple(PartyFault(name, step) for name, step in gone.items()))
     records, result = run(30, faults=faults, minimum=20, protocol=MASKED)
     assert result.outcome.result is not None, result.outcome.cause
-    counted = set(party_names(30)) - {n for n, step in gone.items() if step != "unmasking"}
+    counted = set(party_names(30)) - {n for n, step in gone.items() if step not in LATE}
     assert_tables(result.outcome.result.tables, over(records, counted))
 
 
@@ -218,3 +236,58 @@ def test_repr_of_a_place_shows_no_secret():
     assert outcome.result is not None
     assert "tables" in repr(outcome.result)
     assert msgspec.structs.asdict(outcome.result)["lost"] == {}
+
+
+class Twice(ExactPairs, frozen=True, tag="twice"):
+    """Two sums after one enrolment: of the records, and of the records again."""
+
+    async def party(self, session, schema, record):
+        layout = PairLayout(schema.sizes)
+        place = await enrol_party(session.sub("enrolment"), self.options)
+        for number in (1, 2):
+            vector = layout.free_vector(record)
+            total, n = await masked_sum_party(session.sub(f"sum-{number}"), place, vector, 8)
+        return PairCounts(n, schema, layout.tables_of_free(total, n))
+
+    async def coordinator(self, session, schema):
+        layout = PairLayout(schema.sizes)
+        board = await enrol_coordinator(session.sub("enrolment"), self.options)
+        found = []
+        for number in (1, 2):
+            total, counted = await masked_sum_coordinator(
+                session.sub(f"sum-{number}"), board, layout.free_count, 8
+            )
+            found.append((layout.tables_of_free(total, len(counted)), counted))
+        Twice.found = found
+        return PairCounts(len(counted), schema, found[-1][0], lost=dict(board.lost))
+
+
+def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more():
+    """Who leaves in the first sum is missing in the second; nobody else is."""
+    study = make_study(16, SIZES, minimum=10, protocol=Twice(sum="masked_sum"))
+    records = random_records(16, SIZES, seed=3)
+
+    class LeavesInTheFirst(Party):
+        async def _protocol_run(self, session):
+            self.mailbox.watchers[SharesForYou.step] = self._leave
+            return await super()._protocol_run(session)
+
+        def _leave(self, _):
+            raise Rejected("gone")
+
+    network = Tapped()
+    outcome, _ = simulate(
+        study, records, parties={"party-04": LeavesInTheFirst}, network=network, seed=2
+    )
+    assert outcome.result is not None, outcome.cause
+    rest = set(party_names(16)) - {"party-04"}
+    for tables, counted in Twice.found:
+        assert set(counted) == rest
+        assert_tables(tables, over(records, rest))
+    vectors = {
+        (e.header.sender, e.header.session.rpartition("/")[2]): e.body
+        for e in network.envelopes
+        if e.header.step == MaskedVector.step
+    }
+    for name in rest:
+        assert vectors[name, "sum-1"] != vectors[name, "sum-2"]

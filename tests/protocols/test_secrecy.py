@@ -6,11 +6,10 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from helpers import make_study, random_records, simulate
+from helpers import Tapped, make_study, random_records, simulate
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
-from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
 from mpc_rr.protocols.collection import Answer, unpack
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
@@ -30,18 +29,6 @@ PROTOCOLS = [
     RRViews(epsilon=2.0, together=2),
     RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
 ]
-
-
-class Tapped(MemoryNetwork):
-    """A broker that keeps a copy of everything."""
-
-    def __init__(self):
-        super().__init__()
-        self.captured = []
-
-    def carry(self, sender, target, raw):
-        self.captured.append((sender, target, raw))
-        super().carry(sender, target, raw)
 
 
 def run(protocol, records, account):
