@@ -49,6 +49,7 @@ try:
     from flwr.common.secure_aggregation.crypto import shamir as flower_shamir
     from flwr.common.secure_aggregation.crypto import symmetric_encryption as flower
     from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
+    from flwr.supercore.primitives import asymmetric as flower_keys
 except ImportError:
     flower = None
 
@@ -198,10 +199,10 @@ def flower_client(degree):
     """Flower's functions for one client of SecAgg+: keys, shares, sealing and masks."""
     if flower is None:
         return {"peer": "Flower", "not_installed": "pip install 'mpc-rr[bench]'"}
-    keys = [flower.generate_key_pairs() for _ in range(degree)]
+    keys = [flower_keys.generate_key_pairs() for _ in range(degree)]
     started = time.perf_counter()
-    mine, sealing = flower.generate_key_pairs(), flower.generate_key_pairs()
-    for secret in (bytes(32), flower.private_key_to_bytes(mine[0])):
+    mine, sealing = flower_keys.generate_key_pairs(), flower_keys.generate_key_pairs()
+    for secret in (bytes(32), flower_keys.private_key_to_bytes(mine[0])):
         flower_shamir.create_shares(secret, max(2, degree // 2), degree + 1)
     for _, public in keys:
         shared = flower.generate_shared_key(sealing[0], public)
@@ -210,6 +211,13 @@ def flower_client(degree):
         pseudo_rand_gen(seed, 1 << 16, [(1230,)])
     seconds = time.perf_counter() - started
     return {"peer": "Flower, one client", "neighbours": degree, "ms": round(1000 * seconds, 1)}
+
+
+def show(rows, out):
+    """The latest row for people, all of them for the file."""
+    print(json.dumps(rows[-1], indent=2), flush=True)
+    if out is not None:
+        out.write_text(json.dumps(rows, indent=2) + "\n")
 
 
 def main():
@@ -223,13 +231,11 @@ def main():
     rows = []
     for parties in options.parties:
         rows.append(measure(parties, options.hosts, options.coordinator))
-        print(json.dumps(rows[-1], indent=2), flush=True)
+        show(rows, options.out)
     if not options.no_peers:
         for row in (*(mpyc_sum(n) for n in (7, 21)), flower_client(40)):
             rows.append(row)
-            print(json.dumps(row), flush=True)
-    if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
+            show(rows, options.out)
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def test_the_table_of_draws_is_the_negative_binomial(shape):
 
 @pytest.mark.parametrize("shape", ["1", "0.25", "0.001"])
 def test_the_table_is_as_right_as_the_stated_delta_supposes(shape):
-    """Against a hundred digits: no entry is off by more than ``TABLE_ERROR`` of itself and a unit."""
+    """Against a hundred digits: entries are off by ``TABLE_ERROR`` of themselves, and a unit."""
     with localcontext() as context:
         context.prec = 100
         scale, r = Decimal(9), Decimal(shape)
