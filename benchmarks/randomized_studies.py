@@ -13,6 +13,7 @@ and prints the study's time as a ratio to (a) + (b). Aim: at most 3.
 Finding of the profile: with thousands of parties in one process, each asking again after five
 seconds, all were busy repeating themselves and nobody got through (1,000 parties: 45 s instead of
 16 s under the profiler). They now enter 200 at a time and ask again after a tenth of the deadline.
+With 32,561 parties a round takes minutes; asking again every minute cost a third of the time.
 """
 
 import argparse

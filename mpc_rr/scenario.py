@@ -65,7 +65,7 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         A tenth of the deadline: a study that gives people long has many of them, and if each asked
         every few seconds while the others are still being admitted, nobody would get through.
         """
-        return min(max(self.round_s / 10, 0.2), 60.0)
+        return min(max(self.round_s / 10, 0.2), 300.0)
 
 
 class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
