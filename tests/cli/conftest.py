@@ -1,5 +1,9 @@
+import sys
+
 import pytest
 from cli_helpers import PEOPLE, STUDY
+
+from mpc_rr.__main__ import main
 
 
 @pytest.fixture
@@ -10,3 +14,21 @@ def small(tmp_path):
     (tmp_path / "people.csv").write_text("sport,mood\n" + rows)
     (tmp_path / "scenario.toml").write_text(STUDY + '[data]\ncsv = "people.csv"\n')
     return tmp_path
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """Run a command in this process, which saves starting an interpreter: code, output, errors."""
+
+    def call(*arguments, cwd=None):
+        if cwd is not None:
+            monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", ["mpc-rr", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        return code, *capsys.readouterr()
+
+    return call

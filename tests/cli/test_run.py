@@ -121,12 +121,12 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
         ),
     ],
 )  # fmt: skip
-def test_bad_input_is_one_line_and_code_2(small, arguments, says):
+def test_bad_input_is_one_line_and_code_2(small, here, arguments, says):
     (small / "bad.toml").write_text(STUDY.replace("count = 5", 'count = "5"'))
     (small / "me.json").write_text('{"sport": "no", "mood": "great"}')
     (small / "full").mkdir()
     (small / "full" / "file").touch()
-    code, out, err = mpc_rr(*arguments, cwd=small)
+    code, out, err = here(*arguments, cwd=small)
     assert code == 2, err
     assert out == ""
     assert_one_line(err, says)
@@ -143,8 +143,8 @@ def test_bad_input_is_one_line_and_code_2(small, arguments, says):
         (["run", "x", "--fly"], "No such option"),
     ],
 )
-def test_usage_errors_are_one_line_and_code_2(arguments, says):
-    code, _, err = mpc_rr(*arguments)
+def test_usage_errors_are_one_line_and_code_2(here, arguments, says):
+    code, _, err = here(*arguments)
     assert code == 2
     assert_one_line(err, says, "--help)")
 
@@ -193,7 +193,7 @@ def test_check_says_what_a_scenario_is(small):
         "broker",
     ],
 )
-def test_help_teaches(command):
-    code, out, _ = mpc_rr(*command.split(), "--help")
+def test_help_teaches(here, command):
+    code, out, _ = here(*command.split(), "--help")
     assert code == 0
     assert "Usage" in out

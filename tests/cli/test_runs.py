@@ -4,29 +4,29 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_helpers import RANDOMIZED, assert_one_line, mpc_rr
+from cli_helpers import RANDOMIZED, assert_one_line
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
 
 @pytest.fixture
-def finished(small):
+def finished(small, here):
     """The result folder of a small randomized study."""
     (small / "random.toml").write_text(RANDOMIZED + '[data]\ncsv = "people.csv"\n')
-    code, _, err = mpc_rr(
+    code, _, err = here(
         "run", small / "random.toml", "--transport", "memory", "--out", small / "run", "--json"
     )
     assert code == 0, err
     return small / "run"
 
 
-def test_a_party_can_see_what_it_would_cost(small):
+def test_a_party_can_see_what_it_would_cost(small, here):
     (small / "random.toml").write_text(RANDOMIZED)
-    code, out, _ = mpc_rr("party", small / "random.toml", "--explain")
+    code, out, _ = here("party", small / "random.toml", "--explain")
     assert code == 0
     assert "sport: ε 1.39, seen under your name" in out
     assert "Whoever sees your answer can be at most" in out
-    code, out, err = mpc_rr(
+    code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
         "--json",
     )  # fmt: skip
@@ -35,36 +35,36 @@ def test_a_party_can_see_what_it_would_cost(small):
     assert_one_line(err, "exceeds the budget of 1")
 
 
-def test_a_folder_is_verified(finished):
-    code, out, _ = mpc_rr("verify", finished, "--json")
+def test_a_folder_is_verified(finished, here):
+    code, out, _ = here("verify", finished, "--json")
     assert code == 0
     assert json.loads(out)["holds"] is True
     result = finished / "result.json"
     result.write_text(result.read_text().replace('"n": 5', '"n": 6'))
-    code, out, err = mpc_rr("verify", finished)
+    code, out, err = here("verify", finished)
     assert (code, out) == (1, "")
     assert_one_line(err, "result.json: 'n' is not what follows from the transcript")
 
 
-def test_a_report_is_written(finished):
-    code, _, err = mpc_rr("report", finished)
+def test_a_report_is_written(finished, here):
+    code, _, err = here("report", finished)
     assert code == 0, err
     assert "<!doctype html>" in (finished / "report.html").read_text()
-    code, _, err = mpc_rr("report", finished)
+    code, _, err = here("report", finished)
     assert code == 2
     assert_one_line(err, "exists already")
 
 
-def test_queries_and_invented_people(finished):
-    code, out, _ = mpc_rr("query", finished, "sport=yes & mood!=low", "--json")
+def test_queries_and_invented_people(finished, here):
+    code, out, _ = here("query", finished, "sport=yes & mood!=low", "--json")
     assert code == 0
     answer = json.loads(out)
     assert answer["interval"][0] <= answer["count"] <= answer["interval"][1]
     assert answer["share"] == pytest.approx(answer["count"] / 5)
-    code, out, _ = mpc_rr("query", finished, "sport=yes")
+    code, out, _ = here("query", finished, "sport=yes")
     assert "of 5 respondents" in out
     made = finished.parent / "made.csv"
-    code, out, _ = mpc_rr("synthesize", finished, "--rows", 30, "--out", made, "--seed", 1)
+    code, out, _ = here("synthesize", finished, "--rows", 30, "--out", made, "--seed", 1)
     assert code == 0
     assert made.read_text().startswith("sport,mood\n")
     assert len(made.read_text().splitlines()) == 31
@@ -83,7 +83,7 @@ def test_queries_and_invented_people(finished):
         (("party", "random.toml", "--csv", "people.csv", "--row", "1"), "--broker is missing"),
     ],
 )
-def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says):
-    code, out, err = mpc_rr(*arguments, cwd=finished.parent)
+def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says, here):
+    code, out, err = here(*arguments, cwd=finished.parent)
     assert (code, out) == (2, "")
     assert_one_line(err, says)
