@@ -33,6 +33,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from secure_sum import ADULT_SIZES, adult_schema
 
 from mpc_rr.crypto import shamir
 from mpc_rr.crypto.identity import Identity
@@ -42,7 +43,6 @@ from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.mask_enrolment import MaskingOptions
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.scenario import Deadlines, Parties, Scenario, Study, party_names
-from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -54,7 +54,6 @@ try:
 except ImportError:
     flower = None
 
-ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
 STEPS = ("die", "mask_shares", "masked_vector", "unmasking")
 DROPOUT_SHARE = 0.05
 SAMPLE = 200
@@ -70,15 +69,11 @@ class RandomPeople(Scenario, frozen=True):
 
 
 def scenario(parties, coordinator):
-    attributes = tuple(
-        Attribute(f"a{i}", "nominal", tuple(map(str, range(size))))
-        for i, size in enumerate(ADULT_SIZES)
-    )
     study = Study(
         name="benchmark",
         title="Benchmark",
         description="",
-        schema=Schema(attributes),
+        schema=adult_schema(),
         protocol=ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator=coordinator)),
         parties=Parties(parties, round(0.9 * parties)),
         deadlines=Deadlines(3600.0, 3600.0, stragglers_s=0.5 + parties / 12_000),

@@ -54,16 +54,21 @@ class RandomPeople(Scenario, frozen=True):
         ]
 
 
-def scenario(parties: int) -> Scenario:
-    attributes = tuple(
+def adult_schema() -> Schema:
+    """Eight attributes with as many categories as Adult's."""
+    attributes = (
         Attribute(f"a{i}", "nominal", tuple(map(str, range(size))))
         for i, size in enumerate(ADULT_SIZES)
     )
+    return Schema(tuple(attributes))
+
+
+def scenario(parties: int) -> Scenario:
     study = Study(
         name="benchmark",
         title="Benchmark",
         description="",
-        schema=Schema(attributes),
+        schema=adult_schema(),
         protocol=ExactPairs(sum="secure_sum"),
         parties=Parties(parties),
         deadlines=Deadlines(300.0, 300.0),

@@ -114,6 +114,7 @@ async def _on_hosts(
     people = list(zip(scenario.party_names(), scenario.records(), strict=True))
     parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
     spawn = multiprocessing.get_context("spawn")
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(len(parts), mp_context=spawn)
     try:
         running = [
@@ -125,10 +126,8 @@ async def _on_hosts(
         )
         finished = await asyncio.gather(*running, return_exceptions=True)
     except BaseException:
-        for (
-            process
-        ) in multiprocessing.active_children():  # they wait for a coordinator that is gone
-            process.terminate()
+        for process in set(multiprocessing.active_children()) - set(others):
+            process.terminate()  # it would wait for a coordinator that is gone
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -377,7 +377,7 @@ class MqttConnection:
         reader = rest.partition("/")[2]
         messages = unbatch(payload) if kind != "all" else None
         if messages is not None:
-            for name, raw in messages[:BATCH_BYTES]:
+            for name, raw in messages[:INBOX_MESSAGES]:
                 self._hand_over(name if kind == "box" else None, raw)
             return
         if kind == "box" and reader not in self._ends:

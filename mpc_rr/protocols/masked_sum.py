@@ -168,6 +168,13 @@ def _flags(bitmap: bytes, count: int) -> list[bool]:
     return np.unpackbits(np.frombuffer(bitmap, np.uint8), count=count).astype(bool).tolist()
 
 
+def _by_slot(bitmap: bytes, joined: bytes, size: int, degree: int) -> list[bytes | None]:
+    """What came from each neighbour, slot by slot; ``ValueError`` if it does not fit the bitmap."""
+    there = _flags(bitmap, degree)
+    came = iter(pieces(joined, size, sum(there)))
+    return [next(came) if flag else None for flag in there]
+
+
 def _survivors_digest(names: Collection[str]) -> bytes:
     return hashlib.sha256(b"mpc-rr survivors\0" + msgspec.msgpack.encode(sorted(names))).digest()
 
@@ -196,7 +203,12 @@ async def masked_sum_party(
     seeds, seals = place.pair_seeds(purpose), place.seal_keys(purpose)
     await session.report(_shares(place, own_secret, box_key, seeds, seals, rng))
     incoming = await session.told(SharesForYou, check=_parcels_of(degree))
-    present, held = _flags(incoming.senders, degree), _opened(incoming, seals)
+    parcels = _by_slot(incoming.senders, incoming.parcels, PARCEL_BYTES, degree)
+    present = [parcel is not None for parcel in parcels]
+    held = [
+        None if parcel is None else unlock(keys.from_them, parcel)
+        for parcel, keys in zip(parcels, seals, strict=True)
+    ]
     if sum(present) < place.plan.threshold:
         raise Refused(
             f"only {sum(present)} of my {degree} neighbours are there, {place.plan.threshold} are "
@@ -228,7 +240,8 @@ async def masked_sum_party(
         )
     if place.vouching:
         await _vouch(session, place, seals, survived, told.digest)
-    shares = [h[:32] if alive else h[32:] for h, alive in zip(held, survived, strict=True) if h]
+    half = shamir.SHARE_BYTES
+    shares = [h[:half] if alive else h[half:] for h, alive in zip(held, survived, strict=True) if h]
     given = _bitmap([h is not None for h in held])
     await session.report(Unmasking(told.digest, given, b"".join(shares)))
 
@@ -269,19 +282,9 @@ def _shares(
 
 def _parcels_of(degree: int) -> Check[SharesForYou]:
     def check(told: SharesForYou) -> None:
-        pieces(told.parcels, PARCEL_BYTES, sum(_flags(told.senders, degree)))
+        _by_slot(told.senders, told.parcels, PARCEL_BYTES, degree)
 
     return check
-
-
-def _opened(told: SharesForYou, seals: list[SealKeys]) -> list[bytes | None]:
-    """A share of b and one of K from each neighbour; None if it is not there or does not open."""
-    present = _flags(told.senders, len(seals))
-    parcels = iter(pieces(told.parcels, PARCEL_BYTES, sum(present)))
-    return [
-        unlock(from_them, next(parcels)) if there else None
-        for there, (_, from_them, _) in zip(present, seals, strict=True)
-    ]
 
 
 async def _vouch(
@@ -298,14 +301,11 @@ async def _vouch(
     ]
     await session.report(Vouchers(b"".join(vouchers)))
     told = await session.told(VouchedFor, check=_vouchers_of(len(seals)))
-    there = _flags(told.senders, len(seals))
-    vouchers_for_me = iter(pieces(told.vouchers, VOUCHER_BYTES, sum(there)))
+    for_me = _by_slot(told.senders, told.vouchers, VOUCHER_BYTES, len(seals))
     valid = sum(
-        hmac.compare_digest(
-            next(vouchers_for_me), _voucher(keys.vouch, digest, neighbour, place.number)
-        )
-        for keys, neighbour, came in zip(seals, place.neighbours, there, strict=True)
-        if came
+        hmac.compare_digest(came, _voucher(keys.vouch, digest, neighbour, place.number))
+        for keys, neighbour, came in zip(seals, place.neighbours, for_me, strict=True)
+        if came is not None
     )
     if valid < place.plan.threshold:
         raise Misconduct(
@@ -322,7 +322,7 @@ def _voucher(key: bytes, digest: bytes, by: int, about: int) -> bytes:
 
 def _vouchers_of(degree: int) -> Check[VouchedFor]:
     def check(told: VouchedFor) -> None:
-        pieces(told.vouchers, VOUCHER_BYTES, sum(_flags(told.senders, degree)))
+        _by_slot(told.senders, told.vouchers, VOUCHER_BYTES, degree)
 
     return check
 
@@ -364,7 +364,9 @@ async def masked_sum_coordinator(
     shared = _shared(sent, numbers, graph.degree)
     check_enough(session, sent, board.lost)
     session.point_of_no_return()
-    await session.hand_out({name: _shares_for(board, shared, numbers[name]) for name in sent})
+    await session.hand_out(
+        {name: SharesForYou(*_for_party(board, shared.parcels, numbers[name])) for name in sent}
+    )
 
     # Step 4: gather the masked vectors.
     kind: type[MaskedVector | ConfidedVector] = ConfidedVector if confided else MaskedVector
@@ -388,8 +390,7 @@ async def masked_sum_coordinator(
     def unmasking_in_order(message: Unmasking) -> None:
         if message.survivors != digest:
             raise ValueError("it is for another set of survivors")
-        given = _flags(message.given, graph.degree)
-        pieces(message.shares, shamir.SHARE_BYTES, sum(given))
+        _given(message, graph.degree)
 
     asked = set(vectors)
     if board.vouching:
@@ -420,17 +421,9 @@ async def _pass_on_vouchers(
 
     sent = await gathered_or_lost(session, Vouchers, asked, dict(board.lost), check=in_order)
     vouchers = {numbers[n]: pieces(m.vouchers, VOUCHER_BYTES, degree) for n, m in sent.items()}
-    passed_on = {}
-    for name in sent:
-        row = board.rows[numbers[name]].tolist()
-        mine = [
-            vouchers[neighbour][board.graph.mirrored(slot)]
-            for slot, neighbour in enumerate(row)
-            if neighbour in vouchers
-        ]
-        senders = _bitmap([neighbour in vouchers for neighbour in row])
-        passed_on[name] = VouchedFor(senders, b"".join(mine))
-    await session.hand_out(passed_on)
+    await session.hand_out(
+        {name: VouchedFor(*_for_party(board, vouchers, numbers[name])) for name in sent}
+    )
     return set(sent)
 
 
@@ -446,19 +439,21 @@ def _shared(sent: Mapping[str, MaskShares], numbers: Mapping[str, int], degree: 
     )
 
 
-def _shares_for(board: Board, shared: Shared, number: int) -> SharesForYou:
-    """What the neighbours sealed to this party: their slot for it mirrors its slot for them."""
+def _for_party(board: Board, sent: Mapping[int, list[bytes]], number: int) -> tuple[bytes, bytes]:
+    """What the neighbours sent to this party, and a bitmap of who did.
+
+    Their slot for it mirrors its slot for them.
+    """
     row = board.rows[number].tolist()
-    parcels = [
-        shared.parcels[neighbour][board.graph.mirrored(slot)]
+    pieces_for_it = [
+        sent[neighbour][board.graph.mirrored(slot)]
         for slot, neighbour in enumerate(row)
-        if neighbour in shared.parcels
+        if neighbour in sent
     ]
-    return SharesForYou(_bitmap([k in shared.parcels for k in row]), b"".join(parcels))
+    return _bitmap([neighbour in sent for neighbour in row]), b"".join(pieces_for_it)
 
 
 def _given(message: Unmasking, degree: int) -> dict[int, bytes]:
     """The shares of an unmasking, by slot."""
-    slots = [slot for slot, there in enumerate(_flags(message.given, degree)) if there]
-    shares = pieces(message.shares, shamir.SHARE_BYTES, len(slots))
-    return dict(zip(slots, shares, strict=True))
+    shares = _by_slot(message.given, message.shares, shamir.SHARE_BYTES, degree)
+    return {slot: share for slot, share in enumerate(shares) if share is not None}

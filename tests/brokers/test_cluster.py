@@ -30,7 +30,7 @@ def test_a_masked_sum_survives_the_end_of_one_node_in_the_middle_of_a_round(monk
     with embedded_cluster(3) as nodes:
         urls = [node.url for node in nodes]
         url = msgspec.structs.replace(urls[0], others=tuple(urls[1:]))
-        original, ended = masked_sum._shares_for, []
+        original, ended = masked_sum._for_party, []
 
         def ending(*args):
             if not ended:
@@ -38,7 +38,7 @@ def test_a_masked_sum_survives_the_end_of_one_node_in_the_middle_of_a_round(monk
                 ended[0].start()
             return original(*args)
 
-        monkeypatch.setattr(masked_sum, "_shares_for", ending)
+        monkeypatch.setattr(masked_sum, "_for_party", ending)
         result = run_study(scenario, broker=url)
         ended[0].join()
     assert result.outcome.result is not None, result.outcome.cause

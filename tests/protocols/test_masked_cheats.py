@@ -253,7 +253,7 @@ def test_a_party_whose_neighbours_are_said_to_be_gone_is_not_stripped_of_its_mas
     assert any("neighbours vouch" in str(end) for end in ends.values())
 
 
-def test_the_same_attack_works_where_nobody_vouches(monkeypatch):
+def test_where_nobody_vouches_everybody_gives_its_shares_to_the_same_attack(monkeypatch):
     """What the test above prevents: a study that trusts its coordinator not to lie."""
     remember_board(monkeypatch)
     Stripping.unmasked.clear()
