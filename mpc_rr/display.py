@@ -16,11 +16,14 @@ from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
+from mpc_rr.anonymized import anonymized_document
 from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.privacy.odds import in_words
+from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
+from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
@@ -41,6 +44,16 @@ STEP_WORDS = {
     "view_answer": "parties report one group of answers each, randomized",
     "answer": "parties report their randomized answers",
     "partial": "round 2 of 2: parties publish masked vectors",
+    "commitments": "respondents commit to what they will show",
+    "openings": "respondents open their commitments",
+    "agreed": "respondents check their groups",
+    "relay_keys": "relays of the anonymous channel show their keys",
+    "onions": "respondents send through the anonymous channel",
+    "shuffled": "a relay shuffles",
+    "found": "respondents look for their messages",
+    "final_key": "relays open the messages",
+    "route_key": "something went wrong in the channel: relays show what they did",
+    "masked_record": "respondents post their masked records",
     "result_seen": "parties confirm the result",
     "goodbye": "parties take their leave",
 }
@@ -164,12 +177,90 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
             show_randomized_pairs(console, ending)
         case Collected() | CollectedViews():
             show_collected(console, ending, study)
+        case KAnonymous():
+            show_groups(console, ending)
+        case MaskedRelease():
+            show_masked(console, ending)
         case Participation() | ViewParticipation():
             console.print(
                 f"[green]Done[/]: {ending.n} of {ending.asked} parties answered; what you reported "
                 "is randomized. Estimates are in the coordinator's result folder.",
                 highlight=False,
             )
+
+
+def show_groups(console: Console, found: KAnonymous) -> None:
+    """How well the groups hide their members."""
+    document = anonymized_document(found)
+    console.print(
+        f"[green]Done[/]: {found.n} respondents in {document['groups']} groups of "
+        f"{document['k_reached']} or more; whose values are whose within a group, nobody knows.",
+        highlight=False,
+    )
+    _show_lost(console, found)
+    table = Table(title="What the groups protect", title_justify="left")
+    for heading in ("confidential", "different values", "effective values", "distance to all"):
+        table.add_column(heading, justify="left" if heading == "confidential" else "right")
+    for p in document["protection"]:
+        table.add_row(
+            escape(p["attribute"]), str(p["l_diversity"]), f"{p['entropy_l_diversity']:.2f}",
+            f"{p['t_closeness']:.3f}",
+        )  # fmt: skip
+    console.print(table)
+    loss, link = document["information_loss"], document["record_linkage"]
+    console.print(
+        f"Lost: {loss['squared_error']:.1%} of the variation among quasi-identifiers. Who knows a "
+        f"person's quasi-identifiers finds her record with probability {link['average']:.1%} on "
+        f"average, {link['highest']:.1%} at most.",
+        highlight=False,
+    )
+    if any(p["l_diversity"] == 1 for p in document["protection"]):
+        console.print(
+            "[yellow]Note[/]: a group has a single confidential value, so it is known of each of "
+            "its members.",
+            highlight=False,
+        )
+    for number, (members, came) in found.miscounted.items():
+        console.print(
+            f"[yellow]Note[/]: group {number + 1} has {members} members, but {came} messages name "
+            "it: some respondent did not say the truth about her group.",
+            highlight=False,
+        )
+
+
+def show_masked(console: Console, found: MaskedRelease) -> None:
+    """What the masks leave to an attacker."""
+    document = anonymized_document(found)
+    console.print(
+        f"[green]Done[/]: {found.n} masked records, mapped back to the original values by rank.",
+        highlight=False,
+    )
+    _show_lost(console, found)
+    yours = {own["attribute"]: own for own in document.get("your_masks", ())}
+    table = Table(title="What the masks leave to an attacker", title_justify="left")
+    table.add_column("confidential")
+    table.add_column("recommended")
+    for heading in ("fewest possible values", "median", "given away"):
+        table.add_column(heading, justify="right")
+    if yours:
+        table.add_column("your mask")
+        table.add_column("its candidates", justify="right")
+    keys = ("fewest_possible_values", "median_possible_values", "respondents_given_away")
+    for m in document["masks"]:
+        row = [escape(m["attribute"]), m["recommended"], *(str(m.get(key, "–")) for key in keys)]
+        own = yours.get(m["attribute"])
+        table.add_row(*row, *([own["mask"], str(own["different_candidates"])] if own else []))
+    console.print(table)
+    console.print(
+        "[dim]Possible values: for whoever believes that all used the recommended noise and puts "
+        "all masked values together.[/]",
+        highlight=False,
+    )
+
+
+def _show_lost(console: Console, ending: Ending) -> None:
+    for party, at in sorted(ending.lost.items()):
+        console.print(f"[yellow]Lost[/]: {escape(f'{party} (at {at})')}", highlight=False)
 
 
 def show_randomized_pairs(console: Console, found: RandomizedPairs) -> None:
@@ -321,18 +412,18 @@ def show_reproduction(console: Console, found: Reproduction) -> None:
 def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     """What ``mpc-rr check`` says of a scenario."""
     study = scenario.study
-    layout = PairLayout(study.schema.sizes)
-    return {
+    facts: dict[str, Any] = {
         "study": study.name,
         "digest": study.digest.hex(),
         "protocol": study.protocol.name,
         "parties": study.parties.count,
         "minimum": study.parties.fewest,
         "attributes": list(study.schema.names),
-        "pairs": len(layout.pairs),
-        "cells": layout.cells,
-        "records": records,
     }
+    if not study.protocol.publishes_values:
+        layout = PairLayout(study.schema.sizes)
+        facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
+    return facts | {"records": records}
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ def _page(study: Study, result: dict[str, Any], cost: dict[str, Any], truth: Pat
     ]
     if result["status"] == "done":
         parts += [_privacy(result["privacy"]), _design(result), _dependences(result, study)]
-        parts += [_marginals(result, true_shares), _pairs(result)]
+        parts += [_marginals(result, true_shares), _pairs(result), _groups(result), _masks(result)]
     parts.append(_costs(cost))
     title = _text(study.title)
     return (
@@ -88,13 +88,14 @@ def _outcome(result: dict[str, Any]) -> str:
         rows.append(("did not answer", ", ".join(result["silent"])))
     rows += [("left out", f"{party}: {why}") for party, why in result.get("faulty", {}).items()]
     rows += [("left out", f"{e['party']}: {e['reason']}") for e in result["parties"]["excluded"]]
+    rows += [("lost on the way", f"{party}: {at}") for party, at in result.get("lost", {}).items()]
     if result.get("seed") is not None:
         rows.append(("seed", f"{result['seed']}: a simulation, not a secret computation"))
     return "<h2>Who took part</h2>" + _table((), rows)
 
 
 def _questions(study: Study) -> str:
-    rows = [(a.name, a.type, ", ".join(a.categories)) for a in study.schema.attributes]
+    rows = [(a.name, a.type, a.answers) for a in study.schema.attributes]
     return "<h2>What was asked</h2>" + _table(("question", "type", "answers"), rows)
 
 
@@ -137,6 +138,8 @@ def _design(result: dict[str, Any]) -> str:
 
 
 def _dependences(result: dict[str, Any], study: Study) -> str:
+    if "dependence" not in result:
+        return ""
     names = study.schema.names
     values = np.full((len(names), len(names)), np.nan)
     for found in result["dependence"]:
@@ -175,6 +178,46 @@ def _cell(value: float | None) -> object:
     if value is None:
         return "hidden"
     return value if isinstance(value, int) else f"{value:.1%}"
+
+
+def _groups(result: dict[str, Any]) -> str:
+    """How well groups hide their members, and what they cost."""
+    if "k_reached" not in result:
+        return ""
+    loss, found = result["information_loss"], result["record_linkage"]
+    facts = [
+        ("smallest group (k)", f"{result['k_reached']} (at least {result['k_wanted']} was asked)"),
+        ("groups", result["groups"]),
+        ("variation among quasi-identifiers that is lost", f"{loss['squared_error']:.1%}"),
+        ("range that a group leaves open, on average", f"{loss['certainty_penalty']:.1%}"),
+        ("chance to find a person's record, average", f"{found['average']:.1%}"),
+        ("chance to find a person's record, highest", f"{found['highest']:.1%}"),
+        ("fake parties that would single out a person", result["fake_parties_to_single_out_one"]),
+    ]
+    rows = [
+        (p["attribute"], p["l_diversity"], f"{p['entropy_l_diversity']:.2f}",
+         f"{p['t_closeness']:.3f}")
+        for p in result["protection"]
+    ]  # fmt: skip
+    head = ("confidential", "different values (l)", "effective values", "distance to all (t)")
+    return "<h2>How well the groups hide</h2>" + _table((), facts) + _table(head, rows)
+
+
+def _masks(result: dict[str, Any]) -> str:
+    """What masked values still tell."""
+    if "masks" not in result:
+        return ""
+    rows = [
+        (m["attribute"], m["recommended"], m.get("fewest_possible_values", "not known"),
+         m.get("median_possible_values", "not known"), m.get("respondents_given_away", "not known"))
+        for m in result["masks"]
+    ]  # fmt: skip
+    head = ("confidential", "recommended mask", "fewest possible values", "median", "given away")
+    told = (
+        "<p>Whoever believes that all used the recommended mask, and puts all masked values "
+        "together, is left with so many possible values for a person.</p>"
+    )
+    return "<h2>What the masks leave open</h2>" + told + _table(head, rows)
 
 
 def _costs(cost: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.agents.outcome import Outcome
+from mpc_rr.anonymized import anonymized_document, anonymized_files
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.estimation.dependence import Dependence, Table, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
@@ -27,6 +28,8 @@ from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.privacy.ledger import Ledger, bounded
 from mpc_rr.privacy.odds import in_words
+from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
+from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected, Participation
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
@@ -167,6 +170,10 @@ def counted(ending: Ending | None, members: Sequence[str]) -> list[str]:
         case PairCounts() | RandomizedPairs():
             there = [name for name in members if name not in ending.lost]
             return there if ending.n == len(there) else []
+        case KAnonymous():
+            return list(ending.known)
+        case MaskedRelease():
+            return list(ending.records)
         case _:
             return []
 
@@ -182,6 +189,8 @@ def ending_document(ending: Ending) -> dict[str, Any]:
             return collected_document(ending)
         case Participation() | ViewParticipation():
             return participation_document(ending)
+        case KAnonymous() | MaskedRelease():
+            return anonymized_document(ending)
     raise TypeError(type(ending).__name__)
 
 
@@ -194,6 +203,8 @@ def ending_files(ending: Ending) -> dict[str, str]:
             return pairs_files(ending)
         case Collected() | CollectedViews():
             return collected_files(ending)
+        case KAnonymous() | MaskedRelease():
+            return anonymized_files(ending)
         case _:
             return {}
 

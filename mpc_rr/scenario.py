@@ -106,7 +106,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
-    | {"sum", "masking"}
+    | {"sum", "masking", "lowest", "highest", "step"}
 )
 
 
@@ -186,10 +186,13 @@ def party_names(count: int) -> list[str]:
 
 
 class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
-    type: Literal["nominal", "ordinal"] | None = None
+    type: Literal["nominal", "ordinal", "numeric"] | None = None
     categories: list[str] | None = None
     bins: list[float] | None = None
     missing: str | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    step: float | None = None
 
 
 class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -293,16 +296,27 @@ def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
 
 def _attribute(name: str, table: _AttributeTable) -> Attribute:
     bins = tuple(table.bins) if table.bins is not None else None
+    if table.type == "numeric":
+        step = 1.0 if table.step is None else table.step
+        categories = tuple(table.categories or ())
+        return Attribute(
+            name, "numeric", categories, bins, table.missing, table.lowest, table.highest, step
+        )
     if table.categories is not None:
         categories = tuple(table.categories)
     elif bins is not None:
         categories = interval_labels(bins)
     else:
-        raise SchemaError(f"schema.{name}: give its categories, or bins for numbers")
+        raise SchemaError(
+            f'schema.{name}: give its categories, or bins for numbers (or type = "numeric" with '
+            "lowest and highest, where values and not counts are published)"
+        )
     if table.missing is not None and table.missing not in categories:
         categories = (*categories, table.missing)
     kind = table.type or ("ordinal" if bins is not None else "nominal")
-    return Attribute(name, kind, categories, bins, table.missing)
+    return Attribute(
+        name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step
+    )
 
 
 def _check_study(study: Study) -> None:
@@ -316,6 +330,12 @@ def _check_study(study: Study) -> None:
         raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
     if parties.fewest > parties.count:
         raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
+    numbers = [a.name for a in study.schema.attributes if a.numeric]
+    if numbers and not study.protocol.publishes_values:
+        raise ScenarioError(
+            f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
+            'type = "numeric"'
+        )
     try:
         study.protocol.check(study.schema, study.parties.count)
     except InputError as error:

@@ -1,9 +1,9 @@
-"""What is asked: attributes with their categories, and how a record is checked against them."""
+"""What is asked: attributes with their categories or numbers, and how a record is checked."""
 
 import difflib
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,7 +11,14 @@ import msgspec
 from mpc_rr.errors import DataError, SchemaError
 
 Record = tuple[int, ...]
-"""One party's answers as category numbers, in the order of the schema. Secret to its party."""
+"""One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
+in the order of the schema. Secret to its party."""
+
+GRID_TOLERANCE = 1e-6
+"""By this share of a step a number may miss the grid, because decimals are not exact."""
+
+MOST_STEPS = 1 << 53
+"""So many values a numeric attribute may have and still be exact."""
 
 
 class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,17 +29,30 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     are allowed as outer edges.
 
     ``missing`` names the category of those who give no answer; without it, everybody must.
+
+    A ``numeric`` question has no categories but numbers from ``lowest`` to ``highest`` in steps of
+    ``step``; only protocols that publish values, not counts, can ask it.
     """
 
     name: str
-    type: Literal["nominal", "ordinal"]
+    type: Literal["nominal", "ordinal", "numeric"]
     categories: tuple[str, ...]
     bins: tuple[float, ...] | None = None
     missing: str | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    step: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip():
             raise SchemaError(f"attribute {self.name!r}: a name must not be empty or padded")
+        if self.type == "numeric":
+            self._check_grid()
+            return
+        if any(part is not None for part in (self.lowest, self.highest, self.step)):
+            raise SchemaError(
+                f'attribute {self.name!r}: lowest, highest and step go with type = "numeric"'
+            )
         if len(self.categories) < 2:
             raise SchemaError(f"attribute {self.name!r}: at least two categories are needed")
         if any(not c or c != c.strip() for c in self.categories):
@@ -61,10 +81,49 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"attribute {self.name!r}: with bins, the missing category must be the last one"
             )
 
+    def _check_grid(self) -> None:
+        where = f"attribute {self.name!r}"
+        if self.categories or self.bins is not None or self.missing is not None:
+            raise SchemaError(f"{where}: a numeric attribute has no categories, bins or missing")
+        low, high, step = self.lowest, self.highest, self.step
+        if low is None or high is None or step is None:
+            raise SchemaError(f"{where}: a numeric attribute needs lowest, highest and step")
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise SchemaError(f"{where}: lowest must be below highest, and both finite")
+        if not 0 < step <= high - low:
+            raise SchemaError(f"{where}: step must be positive and within lowest and highest")
+        if (high - low) / step >= MOST_STEPS:
+            raise SchemaError(f"{where}: its step is too small for its range to be kept exactly")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its answers are numbers and not categories."""
+        return self.type == "numeric"
+
     @property
     def size(self) -> int:
-        """The number of categories."""
-        return len(self.categories)
+        """The number of categories, or of possible numbers."""
+        if self.lowest is None or self.highest is None or self.step is None:
+            return len(self.categories)
+        return math.floor((self.highest - self.lowest) / self.step + GRID_TOLERANCE) + 1
+
+    def number(self, code: float) -> float:
+        """The number that so many steps above the lowest stand for (of a numeric attribute)."""
+        assert self.lowest is not None
+        assert self.step is not None
+        return self.lowest + code * self.step
+
+    @property
+    def answers(self) -> str:
+        """What can be answered, in words."""
+        if self.lowest is None or self.step is None:
+            return ", ".join(self.categories)
+        highest = self.number(self.size - 1)
+        return f"{self.lowest:.15g} to {highest:.15g} in steps of {self.step:.15g}"
+
+    def text(self, code: int) -> str:
+        """An answer as people write it."""
+        return f"{self.number(code):.15g}" if self.numeric else self.categories[code]
 
     def code(self, value: object) -> int:
         """The number of the category that ``value`` falls in; `DataError` if there is none."""
@@ -76,6 +135,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self.categories.index(self.missing)
         if self.bins is not None:
             return self._interval(value, self.bins)
+        if self.lowest is not None and self.step is not None:
+            return self._steps(value, self.lowest, self.step)
         text = str(value).strip()
         if text in self.categories:
             return self.categories.index(text)
@@ -86,11 +147,29 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             f"({', '.join(self.categories)}){hint}"
         )
 
-    def _interval(self, value: object, bins: tuple[float, ...]) -> int:
+    def _steps(self, value: object, lowest: float, step: float) -> int:
+        number = self._parsed(value)
+        if not lowest <= number <= self.number(self.size - 1):
+            raise DataError(
+                f"attribute {self.name!r}: {number:.15g} is outside {lowest:.15g} to "
+                f"{self.number(self.size - 1):.15g}"
+            )
+        steps = round((number - lowest) / step)
+        if abs(self.number(steps) - number) > GRID_TOLERANCE * step:
+            raise DataError(
+                f"attribute {self.name!r}: {number:.15g} is not {lowest:.15g} plus a multiple of "
+                f"its step, {step:.15g}"
+            )
+        return steps
+
+    def _parsed(self, value: object) -> float:
         try:
-            number = float(str(value))
+            return float(str(value))
         except ValueError:
             raise DataError(f"attribute {self.name!r}: {value!r} is not a number") from None
+
+    def _interval(self, value: object, bins: tuple[float, ...]) -> int:
+        number = self._parsed(value)
         if not bins[0] <= number <= bins[-1]:
             raise DataError(
                 f"attribute {self.name!r}: {number:g} is outside its bins, "
@@ -135,6 +214,10 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sizes(self) -> tuple[int, ...]:
         """The attributes' numbers of categories, in order."""
         return tuple(attribute.size for attribute in self.attributes)
+
+    def pick(self, names: Sequence[str]) -> tuple[Attribute, ...]:
+        """Some attributes, by their names."""
+        return tuple(self.attributes[self.names.index(name)] for name in names)
 
     def encode(self, answers: Mapping[str, object]) -> Record:
         """Check one record and turn it into category numbers; `DataError` says what is wrong."""

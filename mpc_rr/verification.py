@@ -38,7 +38,9 @@ from mpc_rr.network.messages import (
     encode,
 )
 from mpc_rr.network.sealed import Opened, Rejected, read
-from mpc_rr.network.session import Check, Gathered
+from mpc_rr.network.session import Check, Gathered, encode_parts
+from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
+from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected
 from mpc_rr.protocols.exact_pairs import PairCounts
 from mpc_rr.protocols.interface import Ending
@@ -124,6 +126,26 @@ class ReplaySession:
     def point_of_no_return(self) -> None:
         """It is past."""
 
+    @property
+    def context(self) -> bytes:
+        """What binds a hash or a ciphertext to this study, run and session."""
+        header = self.transcript.lines[0].opened.envelope.header
+        return encode_parts(header.study.encode(), header.run, self.name.encode())
+
+    def signed(self, raw: bytes, sender: str, step: str, *, target: str = COORDINATOR) -> Opened:
+        """What somebody wrote in this session; ``ValueError`` if it is anything else."""
+        header = self.transcript.lines[0].opened.envelope.header
+        try:
+            opened = read(raw, study=header.study, runs=(header.run,), targets=(target,))
+        except Rejected as rejected:
+            raise ValueError(rejected.reason) from None
+        place = opened.envelope.header
+        if (place.session, place.step, place.sender) != (self.name, step, sender):
+            raise ValueError("it belongs to another step")
+        if not opened.signed_by(self.transcript.keys[sender]):
+            raise ValueError("its signature is not the sender's")
+        return opened
+
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""
         return self.transcript.keys[party]
@@ -158,7 +180,8 @@ class ReplaySession:
                 raise line.wrong(f"{party} was not asked")
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
         silent = tuple(party for party in asked if party not in messages)
-        return Gathered(messages, silent, {})
+        signed = {party: line.opened.raw for party, line in lines.items()}
+        return Gathered(messages, silent, {}, signed)
 
     async def hand_out(self, messages: Mapping[str, Message]) -> None:
         """What was written to single parties is in no transcript."""
@@ -441,14 +464,19 @@ def _with_reasons(ending: Ending, result: dict[str, Any], members: Sequence[str]
         silent, faulty = tuple(result["silent"]), dict(result["faulty"])
         return msgspec.structs.replace(ending, silent=silent, faulty=faulty)
     lost = dict(result.get("lost", {}))
-    if not isinstance(ending, PairCounts | RandomizedPairs):
+    if not isinstance(ending, PairCounts | RandomizedPairs | KAnonymous | MaskedRelease):
         return ending
     if not set(lost) <= set(members) or ending.n != len(members) - len(lost):
         raise DoesNotHold("result.json: 'lost' names others than those who are not counted")
     confided = isinstance(ending, PairCounts) and ending.suppressed_below
-    if not confided and {name: at.partition(":")[0] for name, at in lost.items()} != ending.lost:
+    if not confided and _steps(lost) != _steps(ending.lost):
         raise DoesNotHold("result.json: 'lost' does not name those whose messages are missing")
     return msgspec.structs.replace(ending, lost=lost)
+
+
+def _steps(lost: Mapping[str, str]) -> dict[str, str]:
+    """At which step each was lost, without the details."""
+    return {name: at.partition(":")[0] for name, at in lost.items()}
 
 
 def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:

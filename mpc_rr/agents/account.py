@@ -126,7 +126,9 @@ class Account:
             "description": study.description,
             "protocol": study.protocol.name,
             "parties": study.parties.count,
-            "questions": {a.name: list(a.categories) for a in study.schema.attributes},
+            "questions": {
+                a.name: list(a.categories) or [a.answers] for a in study.schema.attributes
+            },
             "releases": [msgspec.to_builtins(_Entry.of(release)) for release in planned],
             "epsilon": bounded(cost),
             "in_words": in_words(cost),

@@ -381,7 +381,7 @@ class Coordinator:
             return {}, ()  # no party has the others' keys; whoever has the transcript can check
         loop, session = asyncio.get_running_loop(), self.mailbox.session_root
         deadline = loop.time() + self.study.deadlines.round_s
-        doubtful: set[str] = set()
+        doubtful = set(result.lost)
         while True:
             waiting = [name for name in members if name not in doubtful]
             try:

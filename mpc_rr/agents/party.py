@@ -318,8 +318,8 @@ class Party:
             self.mailbox.transcript.clear()  # the receipt is of the attempt that counts
             if session.committed:
                 raise Misconduct(
-                    "the coordinator asks for another sum after I published my part of one; "
-                    "the two totals together would expose somebody",
+                    "the coordinator begins again with others after I published my part; "
+                    "both results together would expose somebody",
                     [COORDINATOR],
                 ) from None
             raise

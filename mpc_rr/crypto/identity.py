@@ -28,7 +28,8 @@ def _verifier(raw: bytes) -> Ed25519PublicKey:
 
 
 @functools.lru_cache(maxsize=65536)
-def _sealer(raw: bytes) -> X25519PublicKey:
+def sealer(raw: bytes) -> X25519PublicKey:
+    """A key to seal to."""
     return X25519PublicKey.from_public_bytes(raw)
 
 
@@ -86,7 +87,7 @@ class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
     def seal(self, plaintext: bytes, info: bytes) -> bytes:
         """Encrypt so that only this identity can open it, and only under the same ``info``."""
-        return SUITE.encrypt(plaintext, _sealer(self.sealing), info=info)
+        return SUITE.encrypt(plaintext, sealer(self.sealing), info=info)
 
 
 class Identity:

@@ -16,7 +16,7 @@ kinds of round are enough for all of them, each costing a party one message up a
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Self
 
 from mpc_rr.crypto.identity import PublicIdentity
@@ -30,6 +30,11 @@ Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
 """By its label, something random that is drawn and accounted for once, and then always the same."""
 Check = Callable[[M], None]
 """Raises ``ValueError`` with the reason if an honest sender would not send this message."""
+
+
+def encode_parts(*parts: bytes) -> bytes:
+    """Several strings as one, so that no two different lists give the same bytes."""
+    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
 
 @dataclass
@@ -89,8 +94,23 @@ class Session:
         """Write to one agent."""
         await self.mailbox.tell(self.name, target, message)
 
-    async def _collect(self, kind: type[M], senders: tuple[str, ...]) -> dict[str, Opened]:
-        return await self.mailbox.collect(self.name, kind.step, senders, self.timeout_s)
+    @property
+    def context(self) -> bytes:
+        """What binds a hash or a ciphertext to this study, run and session."""
+        return encode_parts(self.mailbox.study.encode(), self.mailbox.run, self.name.encode())
+
+    def signed(self, raw: bytes, sender: str, step: str, *, target: str = COORDINATOR) -> Opened:
+        """What somebody wrote in this session, as handed on by another.
+
+        ``ValueError`` if it is anything else, or not signed by its author.
+        """
+        return self._parcel(raw, self.name, sender, target, step)
+
+    async def _collect(
+        self, kind: type[M], senders: tuple[str, ...], rounds: int = 1
+    ) -> dict[str, Opened]:
+        timeout_s = rounds * self.timeout_s
+        return await self.mailbox.collect(self.name, kind.step, senders, timeout_s)
 
     def _understand_all(
         self,
@@ -160,25 +180,35 @@ class PartySession(Session):
         """The session of a sub-protocol; what is drawn once stays drawn."""
         session = super().sub(label)
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
+        session.choices = self.choices
         return session
 
-    async def report(self, message: Message) -> None:
-        """Write publicly to the coordinator."""
+    choices: Mapping[str, str] = {}
+    """What this party has decided for itself, by keywords that its protocol knows."""
+
+    async def report(self, message: Message) -> bytes:
+        """Write publicly to the coordinator; returns the signed bytes."""
         raw = await self.mailbox.tell(self.name, COORDINATOR, message)
         self.mailbox.transcribe(raw)
+        return raw
 
     async def confide(self, message: Message) -> None:
         """Write to the coordinator alone; the message is sealed and enters no transcript."""
         await self.mailbox.tell(self.name, COORDINATOR, message)
 
-    async def told(self, kind: type[M], *, check: Check[M] | None = None) -> M:
-        """What the coordinator writes to us alone; it must pass the check."""
-        arrived = await self._collect(kind, (COORDINATOR,))
+    async def told(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
+        """What the coordinator writes to us alone, after so many rounds; it must pass the check."""
+        arrived = await self._collect(kind, (COORDINATOR,), rounds)
         return self._understand_all(arrived, kind, check)[COORDINATOR]
 
-    async def hear(self, kind: type[M], *, check: Check[M] | None = None) -> M:
-        """What the coordinator announces to everyone; it must pass the check."""
-        arrived = await self._collect(kind, (COORDINATOR,))
+    async def told_with_proof(self, kind: type[M], *, rounds: int = 1) -> tuple[M, bytes]:
+        """The same, and the signed bytes, by which others see what the coordinator told us."""
+        arrived = await self._collect(kind, (COORDINATOR,), rounds)
+        return self._understand_all(arrived, kind, None)[COORDINATOR], arrived[COORDINATOR].raw
+
+    async def hear(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
+        """What the coordinator announces to everyone, after so many rounds; it must pass."""
+        arrived = await self._collect(kind, (COORDINATOR,), rounds)
         self.mailbox.transcribe(arrived[COORDINATOR].raw)
         return self._understand_all(arrived, kind, check)[COORDINATOR]
 
@@ -245,6 +275,13 @@ class Gathered(Generic[M]):
     silent: tuple[str, ...]
     faulty: dict[str, str]
     """Parties whose message an honest party would not send, and the reason."""
+    signed: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The messages as they were signed."""
+
+    def missing(self, step: str) -> dict[str, str]:
+        """Who sent nothing in order, and at which step that was."""
+        faulty = {party: f"{step}: {reason}" for party, reason in self.faulty.items()}
+        return dict.fromkeys(self.silent, step) | faulty
 
 
 class CoordinatorSession(Session):
@@ -299,7 +336,8 @@ class CoordinatorSession(Session):
                     box.transcribe(opened.raw)
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
-        return Gathered(messages, tuple(p for p in asked if p in silent), faulty)
+        signed = {party: arrived[party].raw for party in messages}
+        return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
 
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""

@@ -6,6 +6,8 @@ import anything else that acts. A study file names its protocol by the tag of it
 
 from typing import get_args
 
+from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
+from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_clusters import RRClusters
@@ -24,6 +26,8 @@ AnyProtocol = (
     | RRClusters
     | LambdaRandomization
     | RRViews
+    | CollaborativeKAnonymity
+    | CollaborativeMasking
 )
 """All protocols a study file may name; msgspec tells them apart by their tag."""
 PROTOCOL_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyProtocol))

@@ -1,6 +1,7 @@
 """What a protocol must offer to be named in a study file."""
 
 from abc import ABCMeta, abstractmethod
+from typing import ClassVar
 
 import msgspec
 
@@ -43,6 +44,9 @@ class StudyProtocol(
 
     The protocols are its subclasses, one file each; the tag is the name in the study file.
     """
+
+    publishes_values: ClassVar[bool] = False
+    """Whether single values are published, so that attributes may be numeric."""
 
     @abstractmethod
     def steps(self, parties: int) -> tuple[str, ...]:

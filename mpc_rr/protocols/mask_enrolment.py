@@ -303,8 +303,7 @@ async def gathered_or_lost(
 ) -> dict[str, M]:
     """What these parties report; who does not, or not in order, is noted as lost at this step."""
     gathered = await session.gather(kind, check=check, senders=senders)
-    lost |= dict.fromkeys(gathered.silent, kind.step)
-    lost |= {party: f"{kind.step}: {reason}" for party, reason in gathered.faulty.items()}
+    lost |= gathered.missing(kind.step)
     return dict(sorted(gathered.messages.items()))
 
 

@@ -1,0 +1,159 @@
+"""Generalization over given hierarchies: every attribute is told less exactly, all people alike.
+
+A hierarchy has levels. Level 0 is the value itself; each further level puts values together under
+a label (or, for numbers, into intervals of a width); the last one tells nothing. Of all
+combinations of levels under which everybody shares theirs with k − 1 others, the one that loses
+least is taken (full-domain recoding, Samarati 2001). If a combination of levels leaves somebody in
+too small a group, so does every finer one, which therefore need not be tried.
+"""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_rr.anonymization.table import Codes, Groups, Table
+from mpc_rr.errors import InputError
+from mpc_rr.schema import Attribute
+
+Level = Mapping[str, Sequence[str]] | float
+"""Labels with the values under each; or the width of the intervals of a numeric attribute."""
+NOTHING = "*"
+MOST_COMBINATIONS = 100_000
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One attribute's levels: to which label each code belongs, and the labels."""
+
+    attribute: Attribute
+    levels: tuple[Level, ...]
+
+    def __post_init__(self) -> None:
+        for number, level in enumerate(self.levels, start=1):
+            where = f"hierarchies.{self.attribute.name}, level {number}"
+            if isinstance(level, Mapping):
+                self._check_labels(level, where)
+            elif not self.attribute.numeric:
+                raise InputError(f"{where}: a width needs numbers; give labels with their values")
+            elif not level > 0:
+                raise InputError(f"{where}: a width must be positive")
+        for number in range(1, self.depth):
+            self._check_nested(number)
+
+    def _check_labels(self, level: Mapping[str, Sequence[str]], where: str) -> None:
+        if self.attribute.numeric:
+            raise InputError(f"{where}: for a numeric attribute, give the width of its intervals")
+        members = [value for values in level.values() for value in values]
+        for category in self.attribute.categories:
+            if members.count(category) != 1:
+                often = "misses" if category not in members else "has more than one place for"
+                raise InputError(f"{where}: it {often} the value {category!r}")
+        strangers = [value for value in members if value not in self.attribute.categories]
+        if strangers:
+            raise InputError(f"{where}: {strangers[0]!r} is no value of this attribute")
+
+    def _check_nested(self, number: int) -> None:
+        """Values that are together stay together."""
+        codes = np.arange(min(self.attribute.size, MOST_COMBINATIONS))
+        finer, coarser = self.at(codes, number), self.at(codes, number + 1)
+        pairs = np.unique(np.stack([finer, coarser]), axis=1)
+        if len(np.unique(pairs[0])) != pairs.shape[1]:
+            raise InputError(
+                f"hierarchies.{self.attribute.name}: level {number + 1} separates values that are "
+                f"together in level {number}"
+            )
+
+    @property
+    def depth(self) -> int:
+        """The number of the level that tells nothing."""
+        return len(self.levels) + 1
+
+    def at(self, codes: Codes, level: int) -> Codes:
+        """The number of the label of each code at a level."""
+        if level == 0:
+            return codes
+        if level == self.depth:
+            return np.zeros_like(codes)
+        given = self.levels[level - 1]
+        if isinstance(given, Mapping):
+            places = {v: number for number, values in enumerate(given.values()) for v in values}
+            labels = np.array([places[c] for c in self.attribute.categories], dtype=np.int64)
+            return labels[codes]
+        return codes // self._steps(given)
+
+    def _steps(self, width: float) -> int:
+        assert self.attribute.step is not None
+        return max(round(width / self.attribute.step), 1)
+
+    def label(self, code: int, level: int) -> str:
+        """What is told of a code at a level."""
+        if level == 0:
+            return self.attribute.text(code)
+        if level == self.depth:
+            return NOTHING
+        given = self.levels[level - 1]
+        if isinstance(given, Mapping):
+            value = self.attribute.categories[code]
+            return next(label for label, values in given.items() if value in values)
+        first = code // self._steps(given) * self._steps(given)
+        last = min(first + self._steps(given), self.attribute.size) - 1
+        return f"{self.attribute.text(first)}–{self.attribute.text(last)}"
+
+    def loss(self, codes: Codes, level: int) -> float:
+        """How much of the attribute's range a label leaves open, on average: from 0 to 1."""
+        size = self.attribute.size
+        if level in (0, self.depth):
+            return float(level > 0)
+        given = self.levels[level - 1]
+        if isinstance(given, Mapping):
+            every = self.at(np.arange(size), level)
+            widths = np.bincount(every)[self.at(codes, level)]
+        else:
+            first = codes // self._steps(given) * self._steps(given)
+            widths = np.minimum(first + self._steps(given), size) - first
+        return float((widths - 1).mean() / (size - 1))
+
+
+def generalize(table: Table, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
+    """The levels that lose least among those that leave nobody in a group below k."""
+    depths = [hierarchy.depth for hierarchy in hierarchies]
+    if math.prod(depth + 1 for depth in depths) > MOST_COMBINATIONS:
+        raise InputError(
+            f"the hierarchies have more than {MOST_COMBINATIONS:,} combinations of levels; give "
+            "fewer levels"
+        )
+    columns = [table.codes[:, place] for place in range(len(hierarchies))]
+    losses = [
+        [hierarchy.loss(column, level) for level in range(hierarchy.depth + 1)]
+        for hierarchy, column in zip(hierarchies, columns, strict=True)
+    ]
+
+    def lost(levels: tuple[int, ...]) -> float:
+        return sum(of[level] for of, level in zip(losses, levels, strict=True))
+
+    nodes = sorted(itertools.product(*(range(depth + 1) for depth in depths)), key=lost)
+    too_fine: list[tuple[int, ...]] = []
+    for levels in nodes:
+        if any(all(a <= b for a, b in zip(levels, bad, strict=True)) for bad in too_fine):
+            continue
+        if min(len(group) for group in groups_at(table, hierarchies, levels)) >= k:
+            return levels
+        too_fine.append(levels)
+    raise InputError(f"there are fewer than k = {k} records")
+
+
+def groups_at(table: Table, hierarchies: Sequence[Hierarchy], levels: Sequence[int]) -> Groups:
+    """Who cannot be told apart at these levels."""
+    labels = np.stack(
+        [
+            hierarchy.at(table.codes[:, place], level)
+            for place, (hierarchy, level) in enumerate(zip(hierarchies, levels, strict=True))
+        ],
+        axis=1,
+    )
+    _, inverse = np.unique(labels, axis=0, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(inverse[order])) + 1)

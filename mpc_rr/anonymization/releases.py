@@ -1,0 +1,152 @@
+"""What is published of groups: one table or two, in four ways.
+
+The confidential values of a group come in no order: nobody can tell whose is whose.
+
+* ``microaggregated``: everybody in a group has the same quasi-identifiers, those of its centre.
+* ``generalized``: the range of the group in each quasi-identifier (or the label of a hierarchy).
+* ``anatomy``: the quasi-identifiers as they are, with the number of the group; and a second table
+  of the group's confidential values (Xiao & Tao 2006).
+* ``permuted``: the quasi-identifiers as they are, and beside each the confidential values of
+  somebody of the same group (probabilistic k-anonymity, Soria-Comas & Domingo-Ferrer 2012).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_rr.anonymization.table import Codes, Groups, Rows, Table
+
+Sheet = list[list[str]]
+"""A header and rows."""
+TOLD_DIGITS = 10
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Quasi-identifiers in groups, and the confidential values of each group, in no order."""
+
+    known: Table
+    groups: Groups
+    confidential: list[Table]
+    """One table for each group."""
+    labels: Callable[[Rows], list[str]] | None = None
+    """What a group is called in each quasi-identifier, where a hierarchy says so."""
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all attributes."""
+        values = self.confidential[0].attributes
+        return [a.name for a in self.known.attributes] + [a.name for a in values]
+
+    def values(self, number: int) -> Sheet:
+        """The confidential values of a group, as text."""
+        table = self.confidential[number]
+        return [
+            [a.text(code) for a, code in zip(table.attributes, row, strict=True)]
+            for row in table.codes.tolist()
+        ]
+
+
+def centre(known: Table, rows: Rows) -> list[float]:
+    """The centre of a group: mean of numbers, median of ordered categories, commonest category."""
+    middle = []
+    for place, attribute in enumerate(known.attributes):
+        codes = known.codes[rows, place]
+        if attribute.numeric:
+            middle.append(float(codes.mean()))
+        elif attribute.type == "ordinal":
+            middle.append(float(np.sort(codes)[(len(codes) - 1) // 2]))
+        else:
+            middle.append(float(np.argmax(np.bincount(codes))))
+    return middle
+
+
+def range_of(known: Table, rows: Rows) -> list[str]:
+    """The range of a group in each attribute: ``21–29``, ``low–middle``, ``a | b``."""
+    told = []
+    for place, attribute in enumerate(known.attributes):
+        codes = np.unique(known.codes[rows, place]).tolist()
+        if len(codes) == 1:
+            told.append(attribute.text(codes[0]))
+        elif attribute.type == "nominal":
+            told.append(" | ".join(attribute.text(code) for code in codes))
+        else:
+            told.append(f"{attribute.text(codes[0])}–{attribute.text(codes[-1])}")
+    return told
+
+
+def _told(known: Table, middle: Sequence[float]) -> list[str]:
+    return [
+        f"{a.number(value):.{TOLD_DIGITS}g}" if a.numeric else a.categories[int(value)]
+        for a, value in zip(known.attributes, middle, strict=True)
+    ]
+
+
+def microaggregated(grouped: Grouped) -> dict[str, Sheet]:
+    """One table with the centres of the groups."""
+    return {
+        "release": _one_for_all(
+            grouped, lambda rows: _told(grouped.known, centre(grouped.known, rows))
+        )
+    }
+
+
+def generalized(grouped: Grouped) -> dict[str, Sheet]:
+    """One table with the ranges or labels of the groups."""
+    return {
+        "release": _one_for_all(
+            grouped, grouped.labels or (lambda rows: range_of(grouped.known, rows))
+        )
+    }
+
+
+def _one_for_all(grouped: Grouped, told: Callable[[Rows], list[str]]) -> Sheet:
+    sheet = [["group", *grouped.header]]
+    for number, rows in enumerate(grouped.groups):
+        same = told(rows)
+        sheet += [[str(number + 1), *same, *values] for values in grouped.values(number)]
+    return sheet
+
+
+def anatomy(grouped: Grouped) -> dict[str, Sheet]:
+    """Two tables that the number of the group connects."""
+    known, confidential = grouped.known, grouped.confidential[0].attributes
+    first = [["group", *(a.name for a in known.attributes)]]
+    second = [["group", *(a.name for a in confidential)]]
+    for number, rows in enumerate(grouped.groups):
+        first += [[str(number + 1), *row] for row in _as_they_are(known, rows)]
+        second += [[str(number + 1), *values] for values in sorted(grouped.values(number))]
+    return {"quasi_identifiers": first, "confidential": second}
+
+
+def permuted(grouped: Grouped) -> dict[str, Sheet]:
+    """One table; the confidential values beside a record are somebody's of the same group."""
+    sheet = [grouped.header]
+    for number, rows in enumerate(grouped.groups):
+        beside = zip(_as_they_are(grouped.known, rows), grouped.values(number), strict=False)
+        sheet += [[*row, *values] for row, values in beside]
+    return {"release": sheet}
+
+
+def _as_they_are(known: Table, rows: Rows) -> Sheet:
+    codes: list[list[int]] = known.codes[rows].tolist()
+    return [[a.text(c) for a, c in zip(known.attributes, row, strict=True)] for row in codes]
+
+
+RELEASES: dict[str, Callable[[Grouped], dict[str, Sheet]]] = {
+    "microaggregated": microaggregated,
+    "generalized": generalized,
+    "anatomy": anatomy,
+    "permuted": permuted,
+}
+
+
+def group_values(
+    attributes: int, groups: int, messages: Sequence[tuple[int, Sequence[int]]]
+) -> list[Codes]:
+    """The confidential codes of each group, in the order in which they came."""
+    found: list[list[Sequence[int]]] = [[] for _ in range(groups)]
+    for group, values in messages:
+        found[group].append(values)
+    return [np.array(of, dtype=np.int64).reshape(len(of), attributes) for of in found]

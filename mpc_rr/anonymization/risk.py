@@ -1,0 +1,137 @@
+"""How well groups protect, and what they cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpc_rr.anonymization.releases import Grouped
+from mpc_rr.anonymization.table import Array, Codes, Groups, Table
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What groups promise for one confidential attribute."""
+
+    attribute: str
+    least_different: int
+    """l-diversity: the fewest different values in a group."""
+    entropy_diversity: float
+    """l-diversity by entropy: the smallest effective number of values in a group."""
+    farthest: float
+    """t-closeness: how far a group's distribution is from everybody's, at most (from 0 to 1)."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What groups cost."""
+
+    squared_error: float
+    """Share of the variation among quasi-identifiers that is lost if all get their centre."""
+    certainty_penalty: float
+    """How much of each quasi-identifier's range a group leaves open, on average (NCP)."""
+    discernibility: int
+    """Sum of squared group sizes."""
+
+
+@dataclass(frozen=True)
+class Linkage:
+    """How often somebody who knows a person's quasi-identifiers finds her record."""
+
+    average: float
+    highest: float
+
+
+def protection(grouped: Grouped) -> list[Protection]:
+    """l-diversity and t-closeness of every confidential attribute."""
+    found = []
+    for place, attribute in enumerate(grouped.confidential[0].attributes):
+        parts = [table.codes[:, place] for table in grouped.confidential if len(table)]
+        everybody = np.concatenate(parts)
+        nominal = attribute.type == "nominal"
+        found.append(
+            Protection(
+                attribute.name,
+                min(len(np.unique(part)) for part in parts),
+                min(_effective(part) for part in parts),
+                max(_distance(part, everybody, nominal=nominal) for part in parts),
+            )
+        )
+    return found
+
+
+def _effective(codes: Codes) -> float:
+    shares = np.unique(codes, return_counts=True)[1] / len(codes)
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def _distance(part: Codes, everybody: Codes, *, nominal: bool) -> float:
+    """The earth mover's distance of two distributions: between 0 and 1.
+
+    Between categories without order all ways are equally long; with an order, neighbouring values
+    are one step apart (Li et al. 2007).
+    """
+    values, counts = np.unique(everybody, return_counts=True)
+    shares = counts / len(everybody)
+    mine = np.bincount(np.searchsorted(values, part), minlength=len(values)) / len(part)
+    if nominal:
+        return float(np.abs(mine - shares).sum() / 2)
+    steps = len(values) - 1
+    return float(np.abs(np.cumsum(mine - shares))[:-1].sum() / steps) if steps else 0.0
+
+
+def information_loss(known: Table, groups: Groups) -> Loss:
+    """What is lost if a group is all that is known of each of its members."""
+    points = known.points
+    total = float(((points - points.mean(axis=0)) ** 2).sum())
+    within = sum(float(((points[rows] - points[rows].mean(axis=0)) ** 2).sum()) for rows in groups)
+    places = range(len(known.attributes))
+    penalty = sum(len(rows) * sum(known.width(rows, place) for place in places) for rows in groups)
+    return Loss(
+        within / total if total else 0.0,
+        penalty / (len(known) * len(known.attributes)),
+        sum(len(rows) ** 2 for rows in groups),
+    )
+
+
+def linkage(known: Table, groups: Groups, release: str) -> Linkage:
+    """The chance of picking a person's own record, guessing among those that fit best."""
+    sizes = np.empty(len(known))
+    for rows in groups:
+        sizes[rows] = len(rows)
+    if release == "microaggregated":
+        chances = _nearest_centre(known, groups)
+    elif release == "generalized":
+        chances = 1.0 / _covering(known, groups)
+    else:  # the group is known; who in it is not
+        chances = 1.0 / sizes
+    return Linkage(float(chances.mean()), float(chances.max()))
+
+
+def _nearest_centre(known: Table, groups: Groups) -> Array:
+    """Groups at the smallest distance are all candidates, with all their records."""
+    from scipy.spatial import KDTree  # noqa: PLC0415  (a tenth of the time it takes to start)
+
+    points = known.points
+    centres = np.array([points[rows].mean(axis=0) for rows in groups])
+    own = np.empty(len(known), dtype=np.intp)
+    for number, rows in enumerate(groups):
+        own[rows] = number
+    distance, _ = KDTree(centres).query(points)
+    to_own = np.linalg.norm(points - centres[own], axis=1)
+    sizes = np.array([len(rows) for rows in groups], dtype=np.float64)
+    return np.where(to_own <= distance * (1 + 1e-9) + 1e-12, 1.0 / sizes[own], 0.0)
+
+
+def _covering(known: Table, groups: Groups) -> Array:
+    """How many records each person's quasi-identifiers fit, group by group."""
+    fits = np.zeros(len(known))
+    for rows in groups:
+        inside = np.ones(len(known), dtype=bool)
+        for place, attribute in enumerate(known.attributes):
+            codes, mine = known.codes[:, place], known.codes[rows, place]
+            if attribute.type == "nominal":
+                inside &= np.isin(codes, mine)
+            else:
+                inside &= (codes >= mine.min()) & (codes <= mine.max())
+        fits += len(rows) * inside
+    return fits

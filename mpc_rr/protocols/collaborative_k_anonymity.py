@@ -1,0 +1,402 @@
+"""Collaborative k-anonymity (paper 004, Protocol 1): hide in a group before telling anything.
+
+1. Each respondent commits to her quasi-identifiers (`mpc_rr.protocols.commitment`).
+2. When all have committed, each opens hers; everybody checks every opening. Nobody could choose
+   quasi-identifiers to be close to somebody's.
+3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k.
+4. Each respondent checks that she is in one group, that it has k or more of the quasi-identifiers
+   that were opened, and that the groups hold everybody once. If not, she leaves: no confidential
+   value has been sent. Otherwise she posts that she agrees.
+5. Each sends the number of her group and her confidential values through the anonymous channel
+   (`mpc_rr.protocols.mix_cascade`). If somebody leaves before the messages are opened, they stay
+   closed, and those who remain begin again with step 3.
+6. Everybody has the quasi-identifiers, the groups and the confidential values of each group, and
+   makes the release from them; all find the same.
+"""
+
+import hashlib
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
+
+import msgspec
+import numpy as np
+
+from mpc_rr.anonymization.hierarchy import Hierarchy, generalize, groups_at
+from mpc_rr.anonymization.partition import mdav, mondrian
+from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
+from mpc_rr.anonymization.table import Rows, Table
+from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.bulletin_board import (
+    Announced,
+    Board,
+    Posted,
+    check_enough,
+    post_coordinator,
+    post_party,
+)
+from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
+from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
+from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party
+from mpc_rr.schema import Attribute, Record, Schema
+
+Strategy = Literal["mdav", "mondrian", "generalization"]
+ReleaseKind = Literal["microaggregated", "generalized", "anatomy", "permuted"]
+CODE_BYTES = 8
+ENTRY_BYTES = 640
+"""More than a signed entry of the board takes, without what it says."""
+
+
+class Partition(Announced, frozen=True):
+    """3, coordinator → board: the groups, as places in the sorted list of all who are there."""
+
+    step: ClassVar[str] = "partition"
+    groups: tuple[tuple[int, ...], ...]
+    levels: tuple[int, ...]
+    """How far each quasi-identifier is generalized, if hierarchies are used."""
+
+
+class Agreed(Posted, frozen=True):
+    """4, party → board: the partition, as I have seen it, protects me."""
+
+    step: ClassVar[str] = "agreed"
+
+
+class KAnonymous(Ending, frozen=True):
+    """Quasi-identifiers by respondent, groups, and each group's confidential values in no order."""
+
+    schema: Schema
+    options: "CollaborativeKAnonymity"
+    known: dict[str, Record]
+    groups: tuple[tuple[str, ...], ...]
+    levels: tuple[int, ...]
+    messages: tuple[tuple[int, Record], ...]
+    """Number of the group and confidential values, as they came out of the channel."""
+    unusable: int
+    """How many messages say nothing that anybody could have been asked for."""
+
+    def __repr__(self) -> str:
+        return f"KAnonymous({len(self.known)} respondents in {len(self.groups)} groups)"
+
+    @property
+    def n(self) -> int:
+        """How many respondents there are."""
+        return len(self.known)
+
+    @property
+    def digest(self) -> bytes:
+        """What respondents compare to be sure that all have the same result."""
+        whole = (sorted(self.known.items()), self.groups, self.levels, self.messages)
+        encoded = msgspec.msgpack.encode(whole)
+        return hashlib.sha256(b"mpc-rr k-anonymous result\0" + encoded).digest()
+
+    def table(self) -> Table:
+        """The quasi-identifiers of all respondents, in the order of their names."""
+        return Table.of(self.options.attributes(self.schema)[0], list(self.known.values()))
+
+    def grouped(self) -> Grouped:
+        """What the release is made from."""
+        quasi, confidential = self.options.attributes(self.schema)
+        places = {name: place for place, name in enumerate(self.known)}
+        rows = [np.array([places[name] for name in group]) for group in self.groups]
+        parts = group_values(len(confidential), len(rows), self.messages)
+        known = Table.of(quasi, list(self.known.values()))
+        labels = self._labels(known) if self.levels else None
+        return Grouped(known, rows, [Table(confidential, part) for part in parts], labels)
+
+    def _labels(self, known: Table) -> Callable[[Rows], list[str]]:
+        hierarchies = self.options.all_hierarchies(self.schema)
+
+        def labels(rows: Rows) -> list[str]:
+            first = known.codes[rows[0]].tolist()
+            return [
+                hierarchy.label(code, level)
+                for hierarchy, code, level in zip(hierarchies, first, self.levels, strict=True)
+            ]
+
+        return labels
+
+    def sheets(self) -> dict[str, Sheet]:
+        """The release: one table or two."""
+        return RELEASES[self.options.release](self.grouped())
+
+    @property
+    def miscounted(self) -> dict[int, tuple[int, int]]:
+        """Groups that did not get one message from each member: how many are in it, and came.
+
+        Some respondent named another group than hers, or none; nobody can tell which one.
+        """
+        came = [0] * len(self.groups)
+        for group, _ in self.messages:
+            came[group] += 1
+        pairs = enumerate(zip((len(group) for group in self.groups), came, strict=True))
+        return {number: pair for number, pair in pairs if pair[0] != pair[1]}
+
+
+class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_anonymity"):
+    """``[protocol] name = "collaborative_k_anonymity"`` with ``k`` and who may know what."""
+
+    publishes_values: ClassVar[bool] = True
+
+    k: int
+    quasi_identifiers: tuple[str, ...]
+    confidential: tuple[str, ...]
+    partition: Strategy = "mdav"
+    release: ReleaseKind = "microaggregated"
+    hierarchies: dict[str, tuple[dict[str, tuple[str, ...]] | float, ...]] | None = None
+    mix: MixOptions = MixOptions()
+
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Commit, open, agree, send, look for one's own message."""
+        return (Commitments.step, Openings.step, Agreed.step, Onions.step, Found.step)
+
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
+        """All must see the same board."""
+        return True
+
+    def check(self, schema: Schema, parties: int) -> None:
+        """The options must make sense."""
+        if self.k < 2:
+            raise InputError(f"k must be 2 or more, not {self.k}: one alone hides nowhere")
+        if self.k > parties:
+            raise InputError(f"k is {self.k}, more than the {parties} parties")
+        check_roles(schema, self.quasi_identifiers, self.confidential)
+        if (self.partition == "generalization") != (self.hierarchies is not None):
+            raise InputError('hierarchies go with partition = "generalization", and only with it')
+        if self.hierarchies is not None:
+            strangers = set(self.hierarchies) - set(self.quasi_identifiers)
+            if strangers:
+                raise InputError(f"hierarchies.{min(strangers)}: it is no quasi-identifier")
+            self.all_hierarchies(schema)
+        self.mix.check(parties)
+
+    def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        """The quasi-identifiers, and the confidential attributes."""
+        return schema.pick(self.quasi_identifiers), schema.pick(self.confidential)
+
+    def all_hierarchies(self, schema: Schema) -> list[Hierarchy]:
+        """One for each quasi-identifier; without levels of its own it is told or not."""
+        given = self.hierarchies or {}
+        return [Hierarchy(a, given.get(a.name, ())) for a in self.attributes(schema)[0]]
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:  # noqa: ARG002
+        """A block with everybody's openings, or all that a mix has seen."""
+        opened = (CODE_BYTES + 64) * (len(self.quasi_identifiers) + 1)
+        relays = self.mix.count
+        onion = Cascade.largest_item(CODE_BYTES * (1 + len(self.confidential)), relays)
+        return 65536 + parties * (ENTRY_BYTES + opened + (relays + 2) * (onion + ENTRY_BYTES))
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+        """No ε bounds what a group may tell; the quasi-identifiers are told to all."""
+        names = (*self.quasi_identifiers, *self.confidential)
+        return [Release(study, f"values in a group of {self.k}", names, math.inf)]
+
+    # ── A respondent ───────────────────────────────────────────────────────────────────────────
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> KAnonymous:
+        """A respondent's steps."""
+        board, answers = Board.opened(session), dict(zip(schema.names, record, strict=True))
+
+        # Steps 1 and 2: commit to the quasi-identifiers, then open them.
+        own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
+        opened, seed = await commit_party(session.sub("commitment"), board, own)
+        known = self._read(schema, board, opened)
+
+        for attempt in itertools.count(1):
+            here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
+
+            # Step 3: hear the groups. Step 4: check them, and agree.
+            partition = await here.sub("groups").hear(
+                Partition, check=self._check_partition(schema, board, known)
+            )
+            board.announced(partition)
+            groups = _named(partition, known)
+            await post_party(here, board, Agreed, Agreed(board.head))
+            if len(board.present) < len(known):
+                continue
+
+            # Step 5: send group and confidential values through the anonymous channel.
+            relays = self.mix.chosen(board, seed, str(attempt))
+            mine = next(number for number, group in enumerate(groups) if session.me in group)
+            message = _message(mine, [answers[name] for name in self.confidential])
+            mixed = await mix_party(here.sub("mix"), board, relays, [message])
+            if mixed is not None:
+                # Step 6: everybody makes the release.
+                return self._ending(schema, board, known, partition, mixed[0])
+            if len(board.present) == len(known):
+                break
+        raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
+
+    # ── The coordinator ────────────────────────────────────────────────────────────────────────
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> KAnonymous:
+        """The coordinator's part: it makes the groups; it learns what everybody learns."""
+        board = Board.opened(session)
+
+        # Steps 1 and 2: publish commitments and openings.
+        opened, seed = await commit_coordinator(
+            session.sub("commitment"), board, self.quasi_identifiers
+        )
+        known = self._read(schema, board, opened)
+
+        for attempt in itertools.count(1):
+            here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
+            check_enough(session, board, max(self.k, self.mix.count))
+
+            # Step 3: make the groups. Step 4: see that all agree.
+            partition = await self._announce_groups(here, schema, board, known)
+            await post_coordinator(here, board, Agreed)
+            if len(board.present) < len(known):
+                continue
+
+            # Step 5: serve the anonymous channel.
+            relays = self.mix.chosen(board, seed, str(attempt))
+            size = CODE_BYTES * (1 + len(self.confidential))
+            mixed = await mix_coordinator(here.sub("mix"), board, relays, 1, size)
+            if mixed is not None:
+                # Step 6: everybody makes the release.
+                return self._ending(schema, board, known, partition, mixed[0])
+        raise AssertionError("every round loses somebody or is the last")
+
+    async def _announce_groups(
+        self, session: CoordinatorSession, schema: Schema, board: Board, known: dict[str, Record]
+    ) -> Partition:
+        async def made() -> Partition:
+            return self._groups(schema, board, known)
+
+        check = self._check_partition(schema, board, known)
+        partition = await session.sub("groups").announce_made(Partition, made, check=check)
+        board.announced(partition)
+        return partition
+
+    def _groups(self, schema: Schema, board: Board, known: Mapping[str, Record]) -> Partition:
+        """Step 3: groups of similar respondents."""
+        table = Table.of(self.attributes(schema)[0], list(known.values()))
+        levels: tuple[int, ...] = ()
+        if self.partition == "generalization":
+            hierarchies = self.all_hierarchies(schema)
+            levels = generalize(table, hierarchies, self.k)
+            groups = groups_at(table, hierarchies, levels)
+        else:
+            groups = (mdav if self.partition == "mdav" else mondrian)(table, self.k)
+        in_order = sorted(tuple(sorted(rows.tolist())) for rows in groups)
+        return Partition(board.head, tuple(in_order), levels)
+
+    # ── What both check and make ───────────────────────────────────────────────────────────────
+
+    def _check_partition(
+        self, schema: Schema, board: Board, known: Mapping[str, Record]
+    ) -> Check[Partition]:
+        """Step 4: ``ValueError`` unless everybody is in one group of at least k."""
+
+        def check(message: Partition) -> None:
+            board.follows(message)
+            places = [place for group in message.groups for place in group]
+            if len(set(places)) < len(places):
+                raise ValueError("a respondent is in two groups")
+            if sorted(places) != list(range(len(known))):
+                raise ValueError("the groups do not hold all respondents, and only these")
+            smallest = min(len(group) for group in message.groups)
+            if smallest < self.k:
+                raise ValueError(f"a group has {smallest} respondents, fewer than k = {self.k}")
+            if self.partition == "generalization":
+                self._check_levels(schema, message, known)
+            elif message.levels:
+                raise ValueError("there are no hierarchies to generalize over")
+
+        return check
+
+    def _check_levels(
+        self, schema: Schema, message: Partition, known: Mapping[str, Record]
+    ) -> None:
+        hierarchies = self.all_hierarchies(schema)
+        depths = [hierarchy.depth for hierarchy in hierarchies]
+        if len(message.levels) != len(depths) or not all(
+            0 <= level <= depth for level, depth in zip(message.levels, depths, strict=True)
+        ):
+            raise ValueError("the hierarchies have no such levels")
+        table = Table.of(self.attributes(schema)[0], list(known.values()))
+        expected = groups_at(table, hierarchies, message.levels)
+        if {frozenset(group) for group in message.groups} != {
+            frozenset(rows.tolist()) for rows in expected
+        }:
+            raise ValueError("the groups are not those of these levels")
+
+    def _read(
+        self, schema: Schema, board: Board, opened: Mapping[str, tuple[bytes, ...]]
+    ) -> dict[str, Record]:
+        """The opened quasi-identifiers; whoever opened something impossible is lost."""
+        known: dict[str, Record] = {}
+        quasi = self.attributes(schema)[0]
+        for party, values in opened.items():
+            codes = tuple(int.from_bytes(value, "little") for value in values)
+            fits = all(code < a.size for code, a in zip(codes, quasi, strict=True))
+            if fits and all(len(value) == CODE_BYTES for value in values):
+                known[party] = codes
+            else:
+                board.lose({party: f"{Openings.step}: it is no answer to what was asked"})
+        return known
+
+    def _ending(
+        self,
+        schema: Schema,
+        board: Board,
+        known: dict[str, Record],
+        partition: Partition,
+        mixed: list[bytes],
+    ) -> KAnonymous:
+        """Step 6."""
+        confidential = self.attributes(schema)[1]
+        messages = []
+        for raw in mixed:
+            group, *values = (int(code) for code in np.frombuffer(raw, dtype="<i8"))
+            sizes = (len(partition.groups), *(a.size for a in confidential))
+            if all(0 <= code < size for code, size in zip((group, *values), sizes, strict=True)):
+                messages.append((group, tuple(values)))
+        return KAnonymous(
+            schema, self, known, tuple(_named(partition, known)), partition.levels,
+            tuple(messages), len(mixed) - len(messages), lost=dict(board.lost),
+        )  # fmt: skip
+
+
+def _bytes(code: int) -> bytes:
+    return code.to_bytes(CODE_BYTES, "little")
+
+
+def _message(group: int, values: list[int]) -> bytes:
+    """What goes through the channel: always the same size."""
+    return np.array([group, *values], dtype="<i8").tobytes()
+
+
+def _those_there(known: Mapping[str, Record], board: Board) -> dict[str, Record]:
+    return {name: known[name] for name in sorted(board.present)}
+
+
+def _named(partition: Partition, known: Mapping[str, Record]) -> list[tuple[str, ...]]:
+    names = list(known)
+    return [tuple(names[place] for place in group) for group in partition.groups]
+
+
+def check_roles(
+    schema: Schema, open_attributes: tuple[str, ...], confidential: tuple[str, ...]
+) -> None:
+    """`InputError` unless every attribute is either told to all or confidential."""
+    for name in (*open_attributes, *confidential):
+        if name not in schema.names:
+            raise InputError(f"{name!r} is not in the schema, which has {', '.join(schema.names)}")
+    both = set(open_attributes) & set(confidential)
+    if both:
+        raise InputError(f"{min(both)!r} cannot be confidential and told to all")
+    neither = [name for name in schema.names if name not in (*open_attributes, *confidential)]
+    if neither:
+        raise InputError(f"the study does not say whether {neither[0]!r} is confidential")
+    if not confidential:
+        raise InputError("no attribute is confidential; nothing would be asked")
+    repeated = [n for n in schema.names if (*open_attributes, *confidential).count(n) > 1]
+    if repeated:
+        raise InputError(f"{repeated[0]!r} is named twice")

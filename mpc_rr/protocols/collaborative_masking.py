@@ -1,0 +1,317 @@
+"""Collaborative masking (paper 004, Protocol 2): see everybody's values, then mask one's own.
+
+1. Each respondent commits to a die and opens it; the dice draw the relays of the channel.
+2. Each sends each of her confidential values, alone, through the anonymous channel
+   (`mpc_rr.protocols.mix_cascade`). Now everybody knows the values of each attribute, and nobody
+   whose they are, nor which belong together.
+3. Each chooses how to mask her own values, knowing among which others they are to hide, and is told
+   how many candidates an attacker is left with who knows her mask.
+4. Each posts her other attributes, as they are, and her masked values, under her name.
+5. Reverse mapping: in each attribute, every masked value is replaced by the original one of equal
+   rank. Everybody does it and finds the same; the release has exactly the original values, in
+   another order. Equal masked values are ordered by public randomness.
+
+Whoever leaves after the values were read has given them already (nobody knows which they are), but
+has no row in the release.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from mpc_rr.anonymization.masking import (
+    Candidates,
+    Mask,
+    enough_candidates,
+    read_mask,
+    reverse_mapped,
+)
+from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.bulletin_board import (
+    Board,
+    Posted,
+    check_enough,
+    post_coordinator,
+    post_party,
+)
+from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, ENTRY_BYTES, check_roles
+from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
+from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
+from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party
+from mpc_rr.schema import Attribute, Record, Schema
+
+CANDIDATES_CHOICE = "candidates"
+MASK_CHOICE = "mask/"
+"""Keywords of a party's own choices: the least number of candidates, and ``mask/<attribute>``."""
+LARGEST_MASKED = 1 << 60
+
+
+class MaskedRecord(Posted, frozen=True):
+    """4, party → board: what is not confidential, and the masked values."""
+
+    step: ClassVar[str] = "masked_record"
+    open_codes: tuple[int, ...]
+    masked: tuple[int, ...]
+
+
+class OwnMask(msgspec.Struct, frozen=True):
+    """What a respondent's mask did to one value; for her eyes only."""
+
+    attribute: str
+    mask: str
+    candidates: Candidates
+
+
+class MaskedRelease(Ending, frozen=True):
+    """Open attributes and masked values by respondent, and the original values of each attribute.
+
+    A respondent also has what her own masks leave to an attacker.
+    """
+
+    schema: Schema
+    options: "CollaborativeMasking"
+    seed: bytes
+    records: dict[str, tuple[Record, tuple[int, ...]]]
+    """Open codes and masked values, by respondent."""
+    values: tuple[tuple[int, ...], ...]
+    """The original values of each confidential attribute, in rising order."""
+    unusable: int
+    own: tuple[OwnMask, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MaskedRelease({len(self.records)} respondents)"
+
+    @property
+    def n(self) -> int:
+        """How many rows the release has."""
+        return len(self.records)
+
+    @property
+    def digest(self) -> bytes:
+        """What respondents compare to be sure that all have the same result."""
+        encoded = msgspec.msgpack.encode((sorted(self.records.items()), self.values, self.seed))
+        return hashlib.sha256(b"mpc-rr masked result\0" + encoded).digest()
+
+    def released(self) -> list[tuple[int, ...]]:
+        """Step 5: the confidential codes of the release, row by row."""
+        names = list(self.records)
+        columns = [
+            reverse_mapped(
+                [masked[place] for _, masked in self.records.values()],
+                self.values[place], names, self.seed, attribute,
+            )
+            for place, attribute in enumerate(self.options.confidential)
+        ]  # fmt: skip
+        return list(zip(*columns, strict=True))
+
+
+class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_masking"):
+    """``[protocol] name = "collaborative_masking"`` with what is confidential and open."""
+
+    publishes_values: ClassVar[bool] = True
+
+    confidential: tuple[str, ...]
+    open: tuple[str, ...] = ()
+    masks: dict[str, str] = msgspec.field(default_factory=dict)
+    """The recommended mask of each confidential attribute; everybody may choose another."""
+    mix: MixOptions = MixOptions()
+
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Dice, messages, masked records."""
+        return (Commitments.step, Openings.step, Onions.step, Found.step, MaskedRecord.step)
+
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
+        """All must see the same board."""
+        return True
+
+    def check(self, schema: Schema, parties: int) -> None:
+        """The options must make sense."""
+        check_roles(schema, self.open, self.confidential)
+        nominal = [a.name for a in schema.pick(self.confidential) if a.type == "nominal"]
+        if nominal:
+            raise InputError(
+                f"{nominal[0]!r} has no order, so it cannot be mapped back by rank; make it "
+                "ordinal or numeric, or leave it open"
+            )
+        for name in self.masks:
+            if name not in self.confidential:
+                raise InputError(f"masks.{name}: it is not confidential")
+        self._masks(schema, {})
+        self.mix.check(parties)
+
+    def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        """The open attributes, and the confidential ones."""
+        return schema.pick(self.open), schema.pick(self.confidential)
+
+    def _masks(self, schema: Schema, choices: Mapping[str, str]) -> dict[str, tuple[str, Mask]]:
+        """The words for each confidential attribute's mask, and the mask."""
+        found: dict[str, tuple[str, Mask]] = {}
+        for attribute in schema.pick(self.confidential):
+            recommended = self.masks.get(attribute.name, "none")
+            words = choices.get(MASK_CHOICE + attribute.name, recommended)
+            found[attribute.name] = (words, read_mask(words, attribute))
+        return found
+
+    def check_choices(self, schema: Schema, choices: Mapping[str, str]) -> None:
+        """`InputError` unless these are choices that a respondent has here."""
+        for key, value in choices.items():
+            if key == CANDIDATES_CHOICE:
+                if not value.isdigit() or int(value) < 1:
+                    raise InputError(f"candidates: {value!r} is not a whole number above 0")
+            elif key.removeprefix(MASK_CHOICE) not in self.confidential:
+                raise InputError(f"{key.removeprefix(MASK_CHOICE)!r} is not confidential here")
+        self._masks(schema, choices)
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """A block with everybody's records, or all that a mix has seen."""
+        relays, batches = self.mix.count, len(self.confidential)
+        onions = batches * (Cascade.largest_item(CODE_BYTES, relays) + 8)
+        record = 9 * len(schema.names) + 128
+        return 65536 + parties * (ENTRY_BYTES + record + (relays + 2) * (onions + ENTRY_BYTES))
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+        """No ε bounds what a mask of limited width may tell."""
+        return [Release(study, "masked values", schema.names, math.inf)]
+
+    # ── A respondent ───────────────────────────────────────────────────────────────────────────
+
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> MaskedRelease:
+        """A respondent's steps."""
+        board, answers = Board.opened(session), dict(zip(schema.names, record, strict=True))
+        confidential = [answers[name] for name in self.confidential]
+
+        # Step 1: throw the dice.
+        _, seed = await commit_party(session.sub("commitment"), board, {})
+
+        # Step 2: every value alone through the channel.
+        messages = [code.to_bytes(CODE_BYTES, "little") for code in confidential]
+        mixed = await self._channel(session, board, seed, messages)
+        values, unusable = self._values(schema, mixed)
+
+        # Step 3: choose a mask for each, knowing what it leaves to an attacker.
+        masked, own = self._masked(session, schema, values, confidential)
+
+        # Step 4: post the record with its confidential values masked.
+        posted = MaskedRecord(board.head, tuple(answers[name] for name in self.open), masked)
+        records = await post_party(
+            session.sub("records"), board, MaskedRecord, posted, check=self._check_record(schema)
+        )
+
+        # Step 5: everybody maps back.
+        return self._ending(schema, board, seed, records, values, unusable, own)
+
+    async def _channel(
+        self, session: PartySession, board: Board, seed: bytes, messages: list[bytes]
+    ) -> list[list[bytes]]:
+        """Step 2: begin again, with fresh messages, as long as somebody is lost on the way."""
+        attempt = 0
+        while True:
+            attempt, there = attempt + 1, len(board.present)
+            relays = self.mix.chosen(board, seed, str(attempt))
+            mixed = await mix_party(session.sub(f"round-{attempt}"), board, relays, messages)
+            if mixed is not None:
+                return mixed
+            if len(board.present) == there:
+                raise Misconduct(
+                    "the coordinator begins again although nobody was lost", [COORDINATOR]
+                )
+
+    def _masked(
+        self,
+        session: PartySession,
+        schema: Schema,
+        values: tuple[tuple[int, ...], ...],
+        own: list[int],
+    ) -> tuple[tuple[int, ...], tuple[OwnMask, ...]]:
+        """Step 3."""
+        least = int(session.choices.get(CANDIDATES_CHOICE, "1"))
+        masks = self._masks(schema, session.choices)
+        masked, told = [], []
+        for place, (name, (words, mask)) in enumerate(masks.items()):
+            rng = session.rng.fork(f"mask/{name}")
+            others = np.array(values[place], dtype=np.int64)
+            code, used, left = enough_candidates(mask, own[place], others, least, rng)
+            masked.append(code)
+            told.append(OwnMask(name, words if used == mask else f"{words}, widened", left))
+        return tuple(masked), tuple(told)
+
+    # ── The coordinator ────────────────────────────────────────────────────────────────────────
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> MaskedRelease:
+        """The coordinator's part: it learns what everybody learns."""
+        board = Board.opened(session)
+
+        # Step 1: publish the dice.
+        _, seed = await commit_coordinator(session.sub("commitment"), board, ())
+
+        # Step 2: serve the channel.
+        values, unusable = self._values(schema, await self._serve_channel(session, board, seed))
+
+        # Step 4: publish the masked records. Step 5: map back, as everybody does.
+        records = await post_coordinator(
+            session.sub("records"), board, MaskedRecord, check=self._check_record(schema)
+        )
+        return self._ending(schema, board, seed, records, values, unusable, ())
+
+    async def _serve_channel(
+        self, session: CoordinatorSession, board: Board, seed: bytes
+    ) -> list[list[bytes]]:
+        attempt, batches = 0, len(self.confidential)
+        while True:
+            attempt += 1
+            check_enough(session, board, self.mix.count)
+            relays, here = self.mix.chosen(board, seed, str(attempt)), f"round-{attempt}"
+            mixed = await mix_coordinator(session.sub(here), board, relays, batches, CODE_BYTES)
+            if mixed is not None:
+                return mixed
+
+    # ── What both check and make ───────────────────────────────────────────────────────────────
+
+    def _values(
+        self, schema: Schema, mixed: list[list[bytes]]
+    ) -> tuple[tuple[tuple[int, ...], ...], int]:
+        """The values of each attribute in rising order, and how many messages were none."""
+        values, unusable = [], 0
+        for attribute, batch in zip(schema.pick(self.confidential), mixed, strict=True):
+            codes = [int.from_bytes(raw, "little") for raw in batch]
+            values.append(tuple(sorted(code for code in codes if code < attribute.size)))
+            unusable += sum(code >= attribute.size for code in codes)
+            if not values[-1]:
+                raise Misconduct(f"no respondent sent a value for {attribute.name!r}")
+        return tuple(values), unusable
+
+    def _check_record(self, schema: Schema) -> Check[MaskedRecord]:
+        sizes = [attribute.size for attribute in schema.pick(self.open)]
+
+        def check(message: MaskedRecord) -> None:
+            if len(message.open_codes) != len(sizes) or not all(
+                0 <= code < size for code, size in zip(message.open_codes, sizes, strict=True)
+            ):
+                raise ValueError("it is no answer to what was asked")
+            if len(message.masked) != len(self.confidential) or any(
+                abs(code) > LARGEST_MASKED for code in message.masked
+            ):
+                raise ValueError("its masked values are not as many as were asked, or too large")
+
+        return check
+
+    def _ending(
+        self,
+        schema: Schema,
+        board: Board,
+        seed: bytes,
+        records: Mapping[str, MaskedRecord],
+        values: tuple[tuple[int, ...], ...],
+        unusable: int,
+        own: tuple[OwnMask, ...],
+    ) -> MaskedRelease:
+        rows = {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
+        return MaskedRelease(schema, self, seed, rows, values, unusable, own, lost=dict(board.lost))

@@ -1,0 +1,195 @@
+"""What goes through a mix cascade: its messages, and the onions of one batch.
+
+The steps are those of `mpc_rr.protocols.mix_cascade`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, wrap
+from mpc_rr.errors import Dropout, InputError
+from mpc_rr.network.messages import Message
+from mpc_rr.network.session import encode_parts
+from mpc_rr.protocols.bulletin_board import Announced, Board, Posted
+
+FEWEST_RELAYS = 3
+
+
+class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[protocol.mix]``: how many relays are drawn, or which parties they are."""
+
+    relays: int | tuple[str, ...] = FEWEST_RELAYS
+
+    @property
+    def count(self) -> int:
+        """How many relays there are."""
+        return self.relays if isinstance(self.relays, int) else len(self.relays)
+
+    def check(self, parties: int) -> None:
+        """`InputError` unless there can be such a cascade."""
+        if self.count < FEWEST_RELAYS:
+            raise InputError(f"mix.relays: at least {FEWEST_RELAYS} relays are needed")
+        if self.count > parties:
+            raise InputError(f"mix.relays: {self.count} relays of {parties} parties")
+        if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
+            raise InputError("mix.relays: a relay is named twice")
+
+    def chosen(self, board: Board, seed: bytes, label: str) -> tuple[str, ...]:
+        """The relays, in their order; `Dropout` if one that the study names is not there."""
+        if isinstance(self.relays, int):
+            return tuple(board.draw(seed, f"relays/{label}")[: self.relays])
+        gone = [name for name in self.relays if name not in board.present]
+        if gone:
+            raise Dropout(f"the relay {gone[0]}, which the study names, is not there", gone)
+        return self.relays
+
+
+class RelayKeys(Posted, frozen=True):
+    """1, relay → board: its two keys for this batch."""
+
+    step: ClassVar[str] = "relay_keys"
+    route: bytes
+    final: bytes
+
+
+class Onions(Message, frozen=True):
+    """2, party → coordinator: one onion for each batch."""
+
+    step: ClassVar[str] = "onions"
+    onions: tuple[bytes, ...]
+
+
+class Batch(Message, frozen=True):
+    """3, coordinator → relay: the batches it is to shuffle, end to end; none if there is no need.
+
+    For the first relay they are in the order of the parties' names.
+    """
+
+    step: ClassVar[str] = "batch"
+    batches: tuple[bytes, ...]
+
+
+class Shuffled(Message, frozen=True):
+    """3, relay → coordinator: the batches without its layer; none if one is not in order."""
+
+    step: ClassVar[str] = "shuffled"
+    batches: tuple[bytes, ...]
+
+
+class MixOutput(Announced, frozen=True):
+    """4, coordinator → board: what came out; or who left on the way; or that it went wrong."""
+
+    step: ClassVar[str] = "mix_output"
+    batches: tuple[bytes, ...]
+    lost: dict[str, str]
+
+    @property
+    def failed(self) -> bool:
+        """Whether a relay found something that was not in order."""
+        return not self.batches and not self.lost
+
+
+class Found(Posted, frozen=True):
+    """4, party → board: whether its messages are in the output."""
+
+    step: ClassVar[str] = "found"
+    mine: bool
+
+
+class FinalKey(Posted, frozen=True):
+    """5, relay → board: its final key, for all to read the messages."""
+
+    step: ClassVar[str] = "final_key"
+    key: bytes
+
+
+class MixOpened(Announced, frozen=True):
+    """5, coordinator → board: the messages, in the order of the output."""
+
+    step: ClassVar[str] = "mix_opened"
+    batches: tuple[bytes, ...]
+
+
+class RouteKey(Posted, frozen=True):
+    """5, relay → board, if something went wrong: its route key, and what it was told to shuffle."""
+
+    step: ClassVar[str] = "route_key"
+    key: bytes
+    told: bytes
+
+
+class Evidence(Announced, frozen=True):
+    """5, coordinator → board, if something went wrong: what parties and relays had signed."""
+
+    step: ClassVar[str] = "evidence"
+    onions: dict[str, bytes]
+    shuffled: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Cascade:
+    """The relays of one batch, their public keys, and the sizes of what goes through."""
+
+    context: bytes
+    relays: tuple[str, ...]
+    route: tuple[bytes, ...]
+    final: tuple[bytes, ...]
+    senders: tuple[str, ...]
+    batches: int
+    size: int
+
+    def item_bytes(self, layers: int) -> int:
+        """The size of a message under so many layers."""
+        return self.size + layers * LAYER_BYTES
+
+    @staticmethod
+    def largest_item(size: int, relays: int) -> int:
+        """The size of a message under all layers of so many relays."""
+        return size + 2 * relays * LAYER_BYTES
+
+    def info(self, batch: int, kind: bytes, place: int, sender: str = "") -> bytes:
+        """What binds a layer to its place; the outermost is bound to its sender, too."""
+        parts = (self.context, kind, bytes([place]), batch.to_bytes(4, "big"), sender.encode())
+        return encode_parts(b"mpc-rr onion", *parts)
+
+    def _infos(self, batch: int, kind: bytes, sender: str = "") -> list[bytes]:
+        return [
+            self.info(batch, kind, place, "" if place else sender)
+            for place in range(len(self.relays))
+        ]
+
+    def sealed(self, batch: int, message: bytes) -> bytes:
+        """A message under the final keys."""
+        return wrap(message, self.final, self._infos(batch, b"final"))
+
+    def onion(self, batch: int, sealed: bytes, sender: str) -> bytes:
+        """A sealed message under the route keys."""
+        return wrap(sealed, self.route, self._infos(batch, b"route", sender))
+
+    def items(self, batches: Sequence[bytes], layers: int) -> list[list[bytes]]:
+        """The single messages of batches; ``ValueError`` unless there is one of each sender."""
+        size, count = self.item_bytes(layers), len(self.senders)
+        if len(batches) != self.batches or any(len(b) != size * count for b in batches):
+            raise ValueError(f"{self.batches} batches of {count} messages of {size} bytes are due")
+        return [[b[k : k + size] for k in range(0, size * count, size)] for b in batches]
+
+    def peeled(self, place: int, key: LayerKey, batch: int, items: Sequence[bytes]) -> (
+        list[bytes | None]
+    ):  # fmt: skip
+        """What is under the layers of a relay; None where one does not open."""
+        if place == 0:
+            infos = [self.info(batch, b"route", 0, sender) for sender in self.senders]
+        else:
+            infos = [self.info(batch, b"route", place)] * len(items)
+        return [key.peel(item, info) for item, info in zip(items, infos, strict=True)]
+
+    def read(self, batch: int, items: Sequence[bytes], keys: Sequence[LayerKey]) -> list[bytes]:
+        """The messages, once the final keys are known; an unreadable one is empty."""
+        messages = list(items)
+        for place, key in enumerate(keys):
+            info = self.info(batch, b"final", place)
+            messages = [key.peel(message, info) or b"" for message in messages]
+        return [m if len(m) == self.size else bytes(self.size) for m in messages]

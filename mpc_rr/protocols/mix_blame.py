@@ -1,0 +1,140 @@
+"""Blame in a mix cascade: every step again, with the route keys, to see who did wrong.
+
+The steps are those of `mpc_rr.protocols.mix_cascade`. All that is looked at is signed, so that
+everybody finds the same.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from mpc_rr.crypto.onion import LayerKey
+from mpc_rr.network.messages import COORDINATOR, M, decode
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.protocols.mix_batch import (
+    Batch,
+    Cascade,
+    Evidence,
+    Found,
+    MixOutput,
+    Onions,
+    RouteKey,
+    Shuffled,
+)
+
+AnySession = PartySession | CoordinatorSession
+
+
+def at_relay(place: int) -> str:
+    """The label of the session in which a relay passes on."""
+    return f"relay-{place + 1}"
+
+
+def judged(
+    session: AnySession,
+    cascade: Cascade,
+    keys: Mapping[str, RouteKey],
+    evidence: Evidence,
+    output: MixOutput,
+    complaining: Sequence[str],
+) -> dict[str, str]:
+    """Who did wrong, and what. Everybody finds the same, because all of it is signed."""
+    try:
+        onions = {
+            sender: _said(session, evidence.onions[sender], sender, Onions).onions
+            for sender in cascade.senders
+        }
+    except (KeyError, ValueError):
+        return {COORDINATOR: "shows onions that their senders did not sign"}
+    items = [[onions[sender][b] for sender in cascade.senders] for b in range(cascade.batches)]
+    owners = [dict(zip(batch, cascade.senders, strict=True)) for batch in items]
+    for place, relay in enumerate(cascade.relays):
+        stage = _Stage(cascade, place, items, owners)
+        blamed = stage.fault_in_hand_over(session, keys[relay])
+        if blamed:
+            return blamed
+        try:
+            here = session.sub(at_relay(place))
+            said = _said(here, evidence.shuffled[relay], relay, Shuffled)
+        except (KeyError, ValueError):
+            return {COORDINATOR: f"shows nothing that {relay} signed"}
+        blamed = stage.fault_in_shuffle(said)
+        if blamed:
+            return blamed
+        items, owners = stage.passed_on(said)
+    if list(output.batches) != [b"".join(batch) for batch in items]:
+        return {COORDINATOR: "announced another output than the last relay's"}
+    return dict.fromkeys(complaining, f"{Found.step}: its messages are in the output")
+
+
+def _said(session: AnySession, raw: bytes, sender: str, kind: type[M]) -> M:
+    return decode(session.signed(raw, sender, kind.step).envelope.body, kind)
+
+
+class _Stage:
+    """One relay's step, repeated with its route key."""
+
+    def __init__(
+        self,
+        cascade: Cascade,
+        place: int,
+        items: list[list[bytes]],
+        owners: list[dict[bytes, str]],
+    ) -> None:
+        self.cascade, self.place, self.items, self.owners = cascade, place, items, owners
+        self.relay = cascade.relays[place]
+        self.inner: list[list[bytes | None]] = []
+
+    def fault_in_hand_over(self, session: AnySession, said: RouteKey) -> dict[str, str]:
+        """Whether the relay has shown its key, and was given what it should have been."""
+        key = LayerKey.revealed(said.key, self.cascade.route[self.place])
+        if key is None:
+            return {self.relay: f"{RouteKey.step}: it is not the key that it posted"}
+        try:
+            signed = session.signed(said.told, COORDINATOR, Batch.step, target=self.relay)
+            told = decode(signed.envelope.body, Batch)
+        except ValueError:
+            return {self.relay: f"{RouteKey.step}: it cannot show what it was told to shuffle"}
+        if list(told.batches) != [b"".join(batch) for batch in self.items]:
+            return {COORDINATOR: f"gave {self.relay} another batch than it had to"}
+        self.inner = [
+            self.cascade.peeled(self.place, key, number, batch)
+            for number, batch in enumerate(self.items)
+        ]
+        return {}
+
+    def fault_in_shuffle(self, said: Shuffled) -> dict[str, str]:
+        """Whose onions were not in order; or whether the relay passed on something else."""
+        blamed: dict[str, str] = {}
+        for number, batch in enumerate(self.inner):
+            often = Counter(batch)
+            for item, outer in zip(batch, self.items[number], strict=True):
+                if item is None or often[item] > 1:
+                    why = "does not open" if item is None else "is there twice"
+                    owner = self.owners[number][outer]
+                    blamed[owner] = f"{Onions.step}: its onion {why} at {self.relay}"
+        if blamed and said.batches:
+            blamed[self.relay] = f"{Shuffled.step}: it passed on a batch that was not in order"
+        if blamed:
+            return blamed
+        if not said.batches:
+            return {self.relay: f"{Shuffled.step}: it refused a batch that was in order"}
+        out = self._items(said)
+        if any(Counter(a) != Counter(b) for a, b in zip(out, self.inner, strict=True)):
+            return {self.relay: f"{Shuffled.step}: it passed on other messages than it was given"}
+        return {}
+
+    def _items(self, said: Shuffled) -> list[list[bytes]]:
+        try:
+            return self.cascade.items(said.batches, 2 * len(self.cascade.relays) - self.place - 1)
+        except ValueError:
+            return [[] for _ in self.inner]
+
+    def passed_on(self, said: Shuffled) -> tuple[list[list[bytes]], list[dict[bytes, str]]]:
+        """What the next relay gets, and whose each item is."""
+        owners = []
+        for number, batch in enumerate(self.inner):
+            outer = self.items[number]
+            owners.append(
+                {i: self.owners[number][o] for i, o in zip(batch, outer, strict=True) if i}
+            )
+        return self._items(said), owners
