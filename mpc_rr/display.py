@@ -178,7 +178,7 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
         case Collected() | CollectedViews():
             show_collected(console, ending, study)
         case KAnonymous():
-            show_groups(console, ending)
+            show_groups(console, ending, study)
         case MaskedRelease():
             show_masked(console, ending)
         case Participation() | ViewParticipation():
@@ -189,7 +189,7 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
             )
 
 
-def show_groups(console: Console, found: KAnonymous) -> None:
+def show_groups(console: Console, found: KAnonymous, study: Study) -> None:
     """How well the groups hide their members."""
     document = anonymized_document(found)
     console.print(
@@ -214,6 +214,12 @@ def show_groups(console: Console, found: KAnonymous) -> None:
         f"average, {link['highest']:.1%} at most.",
         highlight=False,
     )
+    if study.registrar is None:
+        console.print(
+            f"The study was open: whoever brings {document['fake_parties_to_single_out_one']} "
+            "parties of her own into the smallest group learns what its last member answered.",
+            highlight=False,
+        )
     if any(p["l_diversity"] == 1 for p in document["protection"]):
         console.print(
             "[yellow]Note[/]: a group has a single confidential value, so it is known of each of "

@@ -192,15 +192,23 @@ def _groups(result: dict[str, Any]) -> str:
         ("range that a group leaves open, on average", f"{loss['certainty_penalty']:.1%}"),
         ("chance to find a person's record, average", f"{found['average']:.1%}"),
         ("chance to find a person's record, highest", f"{found['highest']:.1%}"),
-        ("fake parties that would single out a person", result["fake_parties_to_single_out_one"]),
     ]
+    if result["admission"] == "open":
+        told = (
+            f"<p>Anybody could join: the study was open. Whoever brings "
+            f"{result['fake_parties_to_single_out_one']} parties of her own into the smallest "
+            "group learns what the remaining member answered; fewer leave her with as many "
+            "candidates less. A registrar prevents it.</p>"
+        )
+    else:
+        told = "<p>A registrar admitted every party: each is another person.</p>"
     rows = [
         (p["attribute"], p["l_diversity"], f"{p['entropy_l_diversity']:.2f}",
          f"{p['t_closeness']:.3f}")
         for p in result["protection"]
     ]  # fmt: skip
     head = ("confidential", "different values (l)", "effective values", "distance to all (t)")
-    return "<h2>How well the groups hide</h2>" + _table((), facts) + _table(head, rows)
+    return "<h2>How well the groups hide</h2>" + _table((), facts) + _table(head, rows) + told
 
 
 def _masks(result: dict[str, Any]) -> str:

@@ -119,6 +119,7 @@ def result_document(result: StudyResult) -> dict[str, Any]:
         "status": "done" if outcome.result is not None else "aborted",
         "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
         "protocol": study.protocol.name,
+        "admission": "open" if study.registrar is None else "by a registrar",
         "run": outcome.run.hex(),
         "coordinator": outcome.identity.fingerprint,
         "transport": result.transport,

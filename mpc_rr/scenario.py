@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,6 +25,7 @@ from mpc_rr.network.messages import (
     is_name,
 )
 from mpc_rr.protocols import PROTOCOL_NAMES, AnyProtocol
+from mpc_rr.protocols.mask_enrolment import MaskingOptions
 from mpc_rr.protocols.secure_sum import SMALLEST
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, interval_labels
@@ -80,6 +81,13 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deadlines: Deadlines
     expires: dt.date | None = None
     """The last day on which anybody may take part."""
+    registrar: str | None = None
+    """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
+
+    @property
+    def registrar_key(self) -> bytes | None:
+        """The registrar's public key."""
+        return None if self.registrar is None else bytes.fromhex(self.registrar)
 
     @property
     def digest(self) -> bytes:
@@ -106,7 +114,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
-    | {"sum", "masking", "lowest", "highest", "step"}
+    | {"sum", "masking", "lowest", "highest", "step", "registrar"}
 )
 
 
@@ -212,6 +220,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     faults: Faults = Faults()
     seed: int = 0
     expires: dt.date | None = None
+    registrar: str | None = None
 
 
 def load_scenario(path: Path, data: Path | None = None) -> Scenario:
@@ -256,7 +265,29 @@ def _plain(message: str) -> str:
     """msgspec's message with the place first: ``parties.count: Expected `int`, got `str```."""
     what, _, where = message.partition(" - at `$")
     place = where.rstrip("`").lstrip(".").replace("[...]", "")
+    if what.startswith("Invalid enum value"):
+        what = f"{what.removeprefix('Invalid enum value ')} is not {_allowed(place)}"
     return f"{place}: {what}" if place else what
+
+
+def _allowed(place: str) -> str:
+    """The words that may stand at a place of the file; msgspec does not say which there are."""
+    field = place.rpartition(".")[2]
+    words = {
+        word
+        for kind in (*get_args(AnyProtocol), MaskingOptions, _AttributeTable)
+        for name, hint in get_type_hints(kind).items()
+        if name == field
+        for word in _words(hint)
+    }
+    return f"one of {', '.join(map(repr, sorted(words)))}"
+
+
+def _words(hint: Any) -> list[str]:
+    """The words of a ``Literal``, also inside a union."""
+    if get_origin(hint) is Literal:
+        return [str(word) for word in get_args(hint)]
+    return [word for inner in get_args(hint) for word in _words(inner)]
 
 
 def _scenario(path: Path, file: _File) -> Scenario:
@@ -272,6 +303,7 @@ def _scenario(path: Path, file: _File) -> Scenario:
         parties=file.parties,
         deadlines=file.deadlines,
         expires=file.expires,
+        registrar=file.registrar,
     )
     _check_study(study)
     if file.data.csv is not None and file.data.generator is not None:
@@ -330,6 +362,10 @@ def _check_study(study: Study) -> None:
         raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
     if parties.fewest > parties.count:
         raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
+    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
+        raise ScenarioError(
+            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
+        )
     numbers = [a.name for a in study.schema.attributes if a.numeric]
     if numbers and not study.protocol.publishes_values:
         raise ScenarioError(

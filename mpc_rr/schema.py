@@ -48,6 +48,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"attribute {self.name!r}: a name must not be empty or padded")
         if self.type == "numeric":
             self._check_grid()
+            for part in ("lowest", "highest", "step"):  # 0 and 0.0 are the same study
+                msgspec.structs.force_setattr(self, part, float(getattr(self, part)))
             return
         if any(part is not None for part in (self.lowest, self.highest, self.step)):
             raise SchemaError(
@@ -90,7 +92,7 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"{where}: a numeric attribute needs lowest, highest and step")
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise SchemaError(f"{where}: lowest must be below highest, and both finite")
-        if not 0 < step <= high - low:
+        if not 0 < step <= (high - low) * (1 + GRID_TOLERANCE):
             raise SchemaError(f"{where}: step must be positive and within lowest and highest")
         if (high - low) / step >= MOST_STEPS:
             raise SchemaError(f"{where}: its step is too small for its range to be kept exactly")
@@ -149,12 +151,12 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _steps(self, value: object, lowest: float, step: float) -> int:
         number = self._parsed(value)
-        if not lowest <= number <= self.number(self.size - 1):
+        steps = round((number - lowest) / step) if math.isfinite(number) else -1
+        if not 0 <= steps < self.size:
             raise DataError(
                 f"attribute {self.name!r}: {number:.15g} is outside {lowest:.15g} to "
                 f"{self.number(self.size - 1):.15g}"
             )
-        steps = round((number - lowest) / step)
         if abs(self.number(steps) - number) > GRID_TOLERANCE * step:
             raise DataError(
                 f"attribute {self.name!r}: {number:.15g} is not {lowest:.15g} plus a multiple of "

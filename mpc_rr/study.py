@@ -9,16 +9,18 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Admitted, Terms
+from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError, InternalError, MpcRrError
+from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
-from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
+from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
@@ -63,36 +65,61 @@ def run_study(
     broker: BrokerUrl | None = None,
     seed: int | None = None,
     hosts: int = 0,
+    registrar: SigningKey | None = None,
     watch: Watch = unwatched,
 ) -> StudyResult:
     """Run a scenario to its end.
 
     ``memory`` simulates in virtual time, always from a seed (the scenario's, if none is given).
     ``mqtt`` takes the operating system's randomness unless a seed is given, and an embedded broker
-    unless one is named; with ``hosts``, the parties are spread over so many processes.
+    unless one is named; with ``hosts``, the parties are spread over so many processes. If the
+    study has a ``registrar``, its key is needed to admit the parties that run here.
     """
+    admissions = _admit_all(scenario, registrar)
     if transport == "memory":
         if hosts:
             raise InputError("a simulation in memory is one process; --hosts goes with mqtt")
         seed = scenario.seed if seed is None else seed
-        return run_virtual(_on_memory(scenario, seed, watch))
+        return run_virtual(_on_memory(scenario, seed, watch, admissions))
     if broker is not None:
-        return asyncio.run(_on_mqtt(scenario, broker, seed, watch, hosts))
+        return asyncio.run(_on_mqtt(scenario, broker, seed, watch, hosts, admissions))
     with embedded_broker() as embedded:
-        return asyncio.run(_on_mqtt(scenario, embedded, seed, watch, hosts))
+        return asyncio.run(_on_mqtt(scenario, embedded, seed, watch, hosts, admissions))
 
 
-async def _on_memory(scenario: Scenario, seed: int, watch: Watch) -> StudyResult:
+def _admit_all(scenario: Scenario, registrar: SigningKey | None) -> dict[str, Admitted]:
+    """Admit every party of a run on one machine."""
+    study = scenario.study
+    if study.registrar is None:
+        return {}
+    if registrar is None or registrar.public.hex() != study.registrar:
+        raise InputError(
+            f"study {study.name!r} has a registrar; to run it here, give the registrar's own key"
+        )
+    people = {name: SigningKey.draw(SystemRandomness()) for name in scenario.party_names()}
+    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
+
+
+async def _on_memory(
+    scenario: Scenario, seed: int, watch: Watch, admissions: Mapping[str, Admitted]
+) -> StudyResult:
     network = MemoryNetwork()
     return await _run(
         scenario, network.attach, network.attach(COORDINATOR), SeededRandomness(seed), watch,
-        seed=seed, transport="memory",
+        admissions, seed=seed, transport="memory",
     )  # fmt: skip
 
 
 async def _on_mqtt(
-    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch, hosts: int
+    scenario: Scenario,
+    broker: BrokerUrl,
+    seed: int | None,
+    watch: Watch,
+    hosts: int,
+    admissions: Mapping[str, Admitted],
 ) -> StudyResult:
+    if hosts and admissions:
+        raise InputError("--hosts cannot be used where a registrar admits the parties")
     if hosts:
         return await _on_hosts(scenario, broker, seed, watch, hosts)
     rng = _randomness(seed)
@@ -102,7 +129,7 @@ async def _on_mqtt(
     ):
         return await _run(
             scenario, below.attach, above.attach(COORDINATOR), rng, watch,
-            seed=seed, transport="mqtt",
+            admissions, seed=seed, transport="mqtt",
         )  # fmt: skip
 
 
@@ -193,15 +220,14 @@ async def take_part(
     broker: BrokerUrl,
     records: Mapping[str, Record],
     *,
-    coordinator_fingerprint: str | None = None,
+    terms: Mapping[str, Terms] | None = None,
     seed: int | None = None,
-    accounts: Mapping[str, Account] | None = None,
     faults: Faults | None = None,
 ) -> dict[str, Ending | MpcRrError]:
     """Take part in a study with some records, by the names of their parties.
 
-    ``accounts``: their books, in memory only for whoever has none. With a ``seed`` (for simulation
-    only) the parties draw what they would draw in `run_study` under the same names.
+    ``terms``: theirs, by name; in memory only for whoever has none. With a ``seed`` (for
+    simulation only) the parties draw what they would draw in `run_study` under the same names.
     """
     rng, door = _randomness(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
@@ -213,8 +239,7 @@ async def take_part(
                     record,
                     end(connection.attach(name), name),
                     rng.fork(name),
-                    coordinator_fingerprint=coordinator_fingerprint,
-                    account=(accounts or {}).get(name),
+                    terms=(terms or {}).get(name),
                     door=door,
                 )
                 for name, record in records.items()
@@ -245,6 +270,7 @@ async def _run(
     coordinator_transport: Transport,
     rng: Randomness,
     watch: Watch,
+    admissions: Mapping[str, Admitted],
     *,
     seed: int | None,
     transport: str,
@@ -255,7 +281,15 @@ async def _run(
             study, end(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
         )
         parties = [
-            Party(study, name, record, end(attach(name), name), rng.fork(name), door=door)
+            Party(
+                study,
+                name,
+                record,
+                end(attach(name), name),
+                rng.fork(name),
+                door=door,
+                terms=Terms(admission=admissions.get(name)),
+            )
             for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
         ]
         with watch(coordinator):

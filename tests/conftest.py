@@ -6,8 +6,8 @@ import time
 import hypothesis
 import pytest
 
+from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
-from mpc_rr.network.mqtt import BrokerUrl
 
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("steady")

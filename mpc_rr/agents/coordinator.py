@@ -20,6 +20,7 @@ import msgspec
 
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
+from mpc_rr.crypto.admission import Pass, pass_fault
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import (
     BrokerError,
@@ -45,10 +46,12 @@ from mpc_rr.network.messages import (
     Message,
     Objection,
     Opening,
+    Passes,
     Refusal,
     ResultSeen,
     Roster,
     RosterSeen,
+    ShowPass,
     Verdict,
 )
 from mpc_rr.network.sealed import Opened, Rejected
@@ -103,6 +106,11 @@ class Coordinator:
         )
         self.mailbox.run = run_id(self._invitation)
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
+        if study.registrar is not None:
+            self.mailbox.open_handlers[ShowPass.step] = self._on_pass
+        self._passes: dict[str, tuple[Pass, bytes]] = {}
+        """By party: its pass, and the signed message that showed it."""
+        self._persons: dict[bytes, str] = {}
         self.mailbox.handlers[Objection.step] = self._on_objection
         self._state = State.LOBBY
         self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
@@ -206,11 +214,33 @@ class Coordinator:
             raise Rejected("unknown sender")
         if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
             raise Rejected("bad signature")
+        if self.study.registrar is not None and name not in self._passes:
+            raise Rejected("no pass")  # it may have been overtaken: both will be sent again
         reason = self._why_not(name, join.identity)
         if reason is not None:
             self._refuse(Hello(join.identity, address), name, reason)
         else:
             self._admit(name, join.identity, address, opened.raw)
+
+    def _on_pass(self, opened: Opened) -> None:
+        """Keep a pass until its party joins; a bad one is answered at once."""
+        message, name = opened.message(ShowPass), opened.envelope.header.sender
+        identity, shown = message.identity, message.shown
+        hello_name, address = self._hellos.get(identity, ("", ""))
+        if hello_name != name or opened.envelope.header.run != self.mailbox.run:
+            raise Rejected("unknown sender")
+        if not opened.signed_by(identity):
+            raise Rejected("bad signature")
+        assert self.study.registrar_key is not None
+        fault = pass_fault(
+            shown, self.study.registrar_key, self.study.digest, self.mailbox.run, identity
+        )
+        if fault is None and self._persons.setdefault(shown.person, name) != name:
+            fault = "this person takes part already, under another name"
+        if fault is not None:
+            self._refuse(Hello(identity, address), name, fault)
+        else:
+            self._passes.setdefault(name, (shown, opened.raw))
 
     def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
         """Why this party cannot join, or None if it can (or has already)."""
@@ -259,6 +289,8 @@ class Coordinator:
         )
         for name in members:
             self.mailbox.transcribe(self._joined[name])
+            if name in self._passes:
+                self.mailbox.transcribe(self._passes[name][1])
         while True:
             self._check_enough(members)
             self._attempt += 1
@@ -310,6 +342,8 @@ class Coordinator:
         raw = await self.mailbox.tell(session.name, EVERYONE, roster)
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
+        if self.study.registrar is not None:
+            await session.announce(Passes({n: self._passes[n][0] for n in session.parties}))
         digest = roster_digest(roster)
 
         def same(seen: RosterSeen) -> None:

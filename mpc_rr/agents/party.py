@@ -6,13 +6,14 @@ party would not do ends its participation: it sends an objection and says why.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from mpc_rr.agents.account import Account, StateError
-from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
+from mpc_rr.agents.account import StateError
+from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
+from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
     Aborted,
@@ -36,10 +37,12 @@ from mpc_rr.network.messages import (
     Join,
     Objection,
     Opening,
+    Passes,
     Refusal,
     ResultSeen,
     Roster,
     RosterSeen,
+    ShowPass,
     Verdict,
 )
 from mpc_rr.network.sealed import Opened, Rejected, read
@@ -82,17 +85,15 @@ class Party:
         transport: Transport,
         rng: Randomness,
         *,
-        coordinator_fingerprint: str | None = None,
-        account: Account | None = None,
+        terms: Terms | None = None,
         door: asyncio.Semaphore | None = None,
     ) -> None:
         self.study, self.name = study, name
+        self._terms = terms or Terms()
         self._door = door or asyncio.Semaphore()
-        self._account = account or Account()
         self._record = record
         self._rng = rng
         self._identity = Identity(rng.fork("identity"))
-        self._pinned = coordinator_fingerprint
         self._protocol = study.protocol
         self._transport = transport
         self.mailbox = Mailbox(
@@ -123,8 +124,7 @@ class Party:
 
     async def run(self) -> Ending:
         """Take part to the end; returns the result, or raises why there is none."""
-        self.study.check_open()
-        self._account.check(self.study)
+        self._terms.check(self.study)
         async with self.mailbox:
             try:
                 async with self._door:  # the parties of a host enter a few at a time
@@ -160,26 +160,33 @@ class Party:
             )
         join = Join(self._identity.public)
         join_raw = self.mailbox.write(LOBBY_SESSION, Join.step, COORDINATOR, join)
+        entry = [join_raw]
+        own_pass = self._terms.pass_for(self.study, self.mailbox.run, self._identity.public)
+        if own_pass is not None:
+            show = ShowPass(self._identity.public, own_pass)
+            entry.insert(0, self.mailbox.write(LOBBY_SESSION, ShowPass.step, COORDINATOR, show))
         # Later the hello is repeated too: the coordinator may have forgotten it among many others.
-        if not await self._knock(lambda: self._admitted, join_raw, hello_raw):
+        if not await self._knock(lambda: self._admitted, *entry, later=[hello_raw]):
             raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
 
     def _why_nobody(self) -> str:
         if self._another_fingerprint is None:
             return "is it running, on this broker?"
         return (
-            f"one with the fingerprint {self._another_fingerprint} did, but {self._pinned} was "
-            "asked for with --coordinator"
+            f"one with the fingerprint {self._another_fingerprint} did, but "
+            f"{self._terms.coordinator_fingerprint} was asked for with --coordinator"
         )
 
-    async def _knock(self, answered: Callable[[], bool], *messages: bytes) -> bool:
-        """Send the first message, and all of them again and again, until there is an answer."""
+    async def _knock(
+        self, answered: Callable[[], bool], *messages: bytes, later: Sequence[bytes] = ()
+    ) -> bool:
+        """Send the messages, and again (with those for later), until there is an answer."""
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
         sent = 0
         while not answered() and asyncio.get_running_loop().time() < deadline:
             try:
                 async with asyncio.timeout_at(deadline):
-                    for raw in messages if sent else messages[:1]:
+                    for raw in (*later, *messages) if sent else messages:
                         await self.mailbox.transport.send(COORDINATOR, raw)
                         sent += 1
                 await self.mailbox.wait_for_news(
@@ -227,7 +234,7 @@ class Party:
             raise Rejected("other coordinator")
         if message.answers != self._identity.public.digest:
             raise Rejected("other run")
-        if self._pinned is not None and identity.fingerprint != self._pinned:
+        if self._terms.coordinator_fingerprint not in (None, identity.fingerprint):
             self._another_fingerprint = identity.fingerprint
             raise Rejected("other coordinator")
         return message
@@ -311,7 +318,7 @@ class Party:
         try:
             if roster is not None:
                 await self._compare_rosters(session, roster)
-            self._account.enrol(self.study, self._record)
+            self._terms.account.enrol(self.study, self._record)
             ending = await self._protocol_run(session.sub(self.study.protocol.name))
             return await self._confirmed(session, ending)
         except _NewRoster:
@@ -350,16 +357,29 @@ class Party:
         # The coordinator waits one round for the others before we can hear from it.
         timeout_s = 2 * self.study.deadlines.round_s
         session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
-        session.once = self._once
+        session.once, session.choices = self._once, self._terms.choices
         session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         return session
 
     def _once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
         """Draw something that a second draw would weaken; it is in the books before it is used."""
         rng = self._rng.fork(f"once/{label}")
-        return self._account.once(self.study, label, lambda: draw(rng))
+        return self._terms.account.once(self.study, label, lambda: draw(rng))
+
+    async def _check_passes(self, session: PartySession, roster: Roster) -> None:
+        """Every party in the roster is a person whom the registrar has admitted, and another."""
+
+        def check(message: Passes) -> None:
+            run = self.mailbox.run
+            fault = passes_fault(self.study, run, roster.members, message.passes)
+            if fault is not None:
+                raise ValueError(fault)
+
+        await session.hear(Passes, check=check)
 
     async def _compare_rosters(self, session: PartySession, roster: Roster) -> None:
+        if self.study.registrar is not None:
+            await self._check_passes(session, roster)
         digest = roster_digest(roster)
         seen = await session.publish(RosterSeen(digest))
         differing = [name for name, message in seen.items() if message.digest != digest]

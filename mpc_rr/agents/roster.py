@@ -1,14 +1,17 @@
 """Checks on invitations and rosters that coordinator and party share."""
 
 import hashlib
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from mpc_rr.crypto.admission import Pass, pass_fault
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
     RUN_BYTES,
     Invitation,
+    Member,
     Roster,
     encode,
     is_name,
@@ -57,4 +60,21 @@ def roster_fault(roster: Roster, study: Study, earlier: Roster | None) -> str | 
         known = {(m.name, m.identity) for m in earlier.members}
         if not {(m.name, m.identity) for m in roster.members} < known:
             return "a repetition must have fewer parties than before, and no new ones"
+    return None
+
+
+def passes_fault(
+    study: Study, run: bytes, members: Sequence[Member], passes: Mapping[str, Pass]
+) -> str | None:
+    """Why these passes do not show that every member is another person, or None."""
+    assert study.registrar_key is not None
+    if set(passes) != {member.name for member in members}:
+        return "it does not show one pass for each party"
+    for member in members:
+        shown = passes[member.name]
+        fault = pass_fault(shown, study.registrar_key, study.digest, run, member.identity)
+        if fault is not None:
+            return f"{member.name}: {fault}"
+    if len({shown.person for shown in passes.values()}) < len(passes):
+        return "a person is there twice, under two names"
     return None

@@ -1,10 +1,10 @@
 """The command line: ``mpc-rr``. Each command reads its files, calls the library, shows the end."""
 
-from mpc_rr.cli import planning, reproduction, runs, studies
+from mpc_rr.cli import admissions, parties, planning, reproduction, runs, studies
 from mpc_rr.cli.app import app
 from mpc_rr.console import run_app
 
-__all__ = ["app", "main", "planning", "reproduction", "runs", "studies"]
+__all__ = ["admissions", "app", "main", "parties", "planning", "reproduction", "runs", "studies"]
 
 
 def main() -> None:

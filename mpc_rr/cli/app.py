@@ -63,6 +63,30 @@ SeedOption = Annotated[
 StateOption = Annotated[
     Path | None, typer.Option(help="Folder for one's own books: what was answered before.")
 ]
+PassOption = Annotated[
+    Path | None,
+    typer.Option("--pass", help="Your pass, where the study has a registrar (mpc-rr enrol)."),
+]
+MaskOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mask",
+        metavar="ATTRIBUTE=MASK",
+        help="Where the study lets you mask values: none, noise:WIDTH or swap:PERCENT.",
+    ),
+]
+CandidatesOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Widen your masks until so many different values could be yours."),
+]
+ProxyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--proxy",
+        metavar="socks5://HOST:PORT",
+        help="Reach the broker through this proxy (Tor: socks5://127.0.0.1:9050).",
+    ),
+]
 BudgetOption = Annotated[
     float, typer.Option(help="Refuse whatever would make the ε in the books exceed this.")
 ]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import broker_guard
-from mpc_rr.network.mqtt import BrokerUrl
+from mpc_rr.network.address import BrokerUrl
 
 START_S = 15.0
 STOP_S = 10.0

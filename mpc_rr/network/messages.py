@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 
 WIRE_VERSION = 1
@@ -120,6 +121,14 @@ class Join(Message, frozen=True):
     identity: PublicIdentity
 
 
+class ShowPass(Message, frozen=True):
+    """Party → coordinator, where a study has a registrar: the pass of the person behind it."""
+
+    step: ClassVar[str] = "pass"
+    identity: PublicIdentity
+    shown: Pass
+
+
 class Admission(Message, frozen=True):
     """Coordinator → party: you are in; wait for the roster."""
 
@@ -151,6 +160,13 @@ class Roster(Message, frozen=True):
     attempt: int
     members: tuple[Member, ...]
     excluded: tuple[Exclusion, ...]
+
+
+class Passes(Message, frozen=True):
+    """Coordinator → everyone, where a study has a registrar: the passes of all in the roster."""
+
+    step: ClassVar[str] = "passes"
+    passes: dict[str, Pass]
 
 
 class Opening(Message, frozen=True):

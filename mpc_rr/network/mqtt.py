@@ -17,18 +17,15 @@ import itertools
 import math
 import re
 import socket
-import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import aiomqtt
-import msgspec
 from aiomqtt.exceptions import MqttConnectError
 
-from mpc_rr.errors import BrokerError, InputError
+from mpc_rr.errors import BrokerError
+from mpc_rr.network.address import BrokerUrl, proxy_settings, tls_context
 from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
 from mpc_rr.network.messages import COORDINATOR, EVERYONE
 from mpc_rr.randomness import Randomness
@@ -48,69 +45,9 @@ _Waiting = tuple[str, bytes, "asyncio.Future[None]"]
 """A reader's name, a message, and who waits for it to be published."""
 
 
-class BrokerUrl(msgspec.Struct, frozen=True):
-    """Where a broker is and how to enter. The password never shows in a repr."""
-
-    host: str
-    port: int
-    tls: bool = False
-    user: str | None = None
-    password: str | None = None
-    ca_file: Path | None = None
-    others: "tuple[BrokerUrl, ...]" = ()
-    """More nodes of the same broker, to turn to when this one is gone."""
-
-    @classmethod
-    def parse(cls, text: str, ca_file: Path | None = None) -> "BrokerUrl":
-        """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither.
-
-        Several, for the nodes of a cluster, are separated by commas.
-        """
-        first, *others = (cls._parse_one(one.strip(), ca_file) for one in text.split(","))
-        return msgspec.structs.replace(first, others=tuple(others))
-
-    @classmethod
-    def _parse_one(cls, text: str, ca_file: Path | None) -> "BrokerUrl":
-        try:
-            url = urlsplit(text)
-            port = url.port
-        except ValueError:
-            url, port = urlsplit(""), None
-        if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port == 0:
-            raise InputError(
-                "the broker's address must look like mqtt://host:port, mqtts://host:port or "
-                "mqtt://user:password@host:port"
-            )
-        tls = url.scheme == "mqtts"
-        if ca_file is not None and not (tls and ca_file.is_file()):
-            why = "does not exist" if tls else "needs an mqtts:// address"
-            raise InputError(f"the certificate file {ca_file} {why}")
-        if ca_file is not None:
-            _tls_context(ca_file)  # told now if it is no certificate
-        user = unquote(url.username) if url.username is not None else None
-        password = unquote(url.password) if url.password is not None else None
-        return cls(url.hostname, port or (8883 if tls else 1883), tls, user, password, ca_file)
-
-    def __repr__(self) -> str:
-        return f"mqtt{'s' if self.tls else ''}://{self.where}"
-
-    @property
-    def where(self) -> str:
-        """Host and port, for messages to people."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
 def _number(code: Any) -> int:
     """A reason code, which paho gives as a number or as an object that holds one."""
     return int(getattr(code, "value", code))
-
-
-def _tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (ssl.SSLError, OSError):
-        raise InputError(f"{ca_file} holds no certificates (PEM)") from None
 
 
 class MqttConnection:
@@ -181,7 +118,8 @@ class MqttConnection:
             username=self._url.user,
             password=self._url.password,
             identifier=f"mpc-rr-{self._rng.bytes(8).hex()}",
-            tls_context=_tls_context(self._url.ca_file) if self._url.tls else None,
+            proxy=proxy_settings(self._url.proxy),
+            tls_context=tls_context(self._url.ca_file) if self._url.tls else None,
             timeout=CONNECT_TIMEOUT_S,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],

@@ -154,7 +154,9 @@ class Session:
         header = opened.envelope.header
         if (header.session, header.step, header.sender) != (session, step, sender):
             raise ValueError("it belongs to another step")
-        if not opened.signed_by(self.mailbox.keys[sender]):
+        own = sender == self.me
+        author = self.mailbox.identity.public if own else self.mailbox.keys[sender]
+        if not opened.signed_by(author):
             raise ValueError("its signature is not the sender's")
         return opened
 
@@ -326,7 +328,8 @@ class CoordinatorSession(Session):
             except StudyError as news:
                 if not news.culprits:
                     raise
-                faulty |= dict.fromkeys(news.culprits, one_line(str(news)))
+                # Whoever is not asked here may have been lost before, and says so only now.
+                faulty |= {p: one_line(str(news)) for p in news.culprits if p in asked}
         arrived = box.take(self.name, kind.step, waiting)
         messages = {}
         for party, opened in arrived.items():

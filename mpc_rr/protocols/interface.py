@@ -1,10 +1,12 @@
 """What a protocol must offer to be named in a study file."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
 
+from mpc_rr.errors import InputError
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.schema import Record, Schema
@@ -63,6 +65,11 @@ class StudyProtocol(
 
     def check(self, schema: Schema, parties: int) -> None:
         """`InputError` if the options make no sense with this schema and so many parties."""
+
+    def check_choices(self, schema: Schema, choices: Mapping[str, str]) -> None:  # noqa: ARG002
+        """`InputError` unless a party may choose these things for itself."""
+        if choices:
+            raise InputError(f"{self.name} leaves a party nothing to choose ({min(choices)})")
 
     @abstractmethod
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:

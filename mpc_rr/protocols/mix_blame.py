@@ -46,7 +46,7 @@ def judged(
     except (KeyError, ValueError):
         return {COORDINATOR: "shows onions that their senders did not sign"}
     items = [[onions[sender][b] for sender in cascade.senders] for b in range(cascade.batches)]
-    owners = [dict(zip(batch, cascade.senders, strict=True)) for batch in items]
+    owners = [list(cascade.senders) for _ in items]
     for place, relay in enumerate(cascade.relays):
         stage = _Stage(cascade, place, items, owners)
         blamed = stage.fault_in_hand_over(session, keys[relay])
@@ -78,7 +78,7 @@ class _Stage:
         cascade: Cascade,
         place: int,
         items: list[list[bytes]],
-        owners: list[dict[bytes, str]],
+        owners: list[list[str]],
     ) -> None:
         self.cascade, self.place, self.items, self.owners = cascade, place, items, owners
         self.relay = cascade.relays[place]
@@ -107,10 +107,9 @@ class _Stage:
         blamed: dict[str, str] = {}
         for number, batch in enumerate(self.inner):
             often = Counter(batch)
-            for item, outer in zip(batch, self.items[number], strict=True):
+            for item, owner in zip(batch, self.owners[number], strict=True):
                 if item is None or often[item] > 1:
                     why = "does not open" if item is None else "is there twice"
-                    owner = self.owners[number][outer]
                     blamed[owner] = f"{Onions.step}: its onion {why} at {self.relay}"
         if blamed and said.batches:
             blamed[self.relay] = f"{Shuffled.step}: it passed on a batch that was not in order"
@@ -129,12 +128,10 @@ class _Stage:
         except ValueError:
             return [[] for _ in self.inner]
 
-    def passed_on(self, said: Shuffled) -> tuple[list[list[bytes]], list[dict[bytes, str]]]:
+    def passed_on(self, said: Shuffled) -> tuple[list[list[bytes]], list[list[str]]]:
         """What the next relay gets, and whose each item is."""
-        owners = []
-        for number, batch in enumerate(self.inner):
-            outer = self.items[number]
-            owners.append(
-                {i: self.owners[number][o] for i, o in zip(batch, outer, strict=True) if i}
-            )
-        return self._items(said), owners
+        items, owners = self._items(said), []
+        for inner, mine, batch in zip(self.inner, self.owners, items, strict=True):
+            whose = dict(zip(inner, mine, strict=True))
+            owners.append([whose[item] for item in batch])
+        return items, owners

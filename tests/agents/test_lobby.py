@@ -8,6 +8,7 @@ from helpers import make_study, random_records, simulate
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Dropout, MpcRrError, Refused
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
@@ -113,7 +114,7 @@ def test_a_pinned_coordinator_must_have_the_fingerprint(right):
     )
     fingerprint = boss.fingerprint if right else "0" * 16
     _, _, guest = run_with_guest(
-        guest_named("guest", coordinator_fingerprint=fingerprint),
+        guest_named("guest", terms=Terms(coordinator_fingerprint=fingerprint)),
         study=make_study(5, SIZES, minimum=4),
     )
     if right:

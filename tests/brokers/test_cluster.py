@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from helpers import assert_tables, crosstabs, make_scenario, random_records
 
+from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_cluster
-from mpc_rr.network.mqtt import BrokerUrl
 from mpc_rr.protocols import masked_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.study import run_study

@@ -14,8 +14,9 @@ import pytest
 from mpc_rr.errors import BrokerError
 from mpc_rr.network import broker as broker_module
 from mpc_rr.network import mqtt
+from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
-from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
+from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
 
 pytestmark = pytest.mark.broker

@@ -15,7 +15,8 @@ from helpers import assert_tables, crosstabs, make_scenario, random_records
 
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import mqtt
-from mpc_rr.network.mqtt import BrokerUrl, MqttConnection
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.study import run_study
 

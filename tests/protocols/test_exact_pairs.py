@@ -10,6 +10,7 @@ from helpers import Tapped, crosstabs, make_scenario, make_study, random_records
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import InputError, Misconduct, MpcRrError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.suppression import HIDDEN
@@ -101,7 +102,9 @@ def test_noise_is_given_once_for_a_study():
 
     class WithBooks(Party):
         def __init__(self, study, name, *args):
-            super().__init__(study, name, *args, account=books.setdefault(name, Account()))
+            super().__init__(
+                study, name, *args, terms=Terms(account=books.setdefault(name, Account()))
+            )
 
     assert run(NOISY, party=WithBooks)[0].result is not None
     outcome, ends = run(NOISY, party=WithBooks, seed=5)

@@ -11,6 +11,7 @@ from randomized import ALL, CLUSTERED, NAMES, RECORDS, SIZES, N, run
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Aborted, InputError, Refused
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.protocols.collection import Collected
@@ -39,7 +40,12 @@ def test_an_overdrawn_budget_is_refused_before_anything_is_sent(protocol):
     cost = math.fsum(r.epsilon for r in protocol.releases("x", study.schema, N))
     assert cost > 1
     party = Party(
-        study, "party-01", RECORDS[0], _Untouchable(), SeededRandomness(1), account=Account(1.0)
+        study,
+        "party-01",
+        RECORDS[0],
+        _Untouchable(),
+        SeededRandomness(1),
+        terms=Terms(account=Account(1.0)),
     )
     with pytest.raises(InputError, match="exceeds the budget of 1"):
         party.run().send(None)
@@ -53,7 +59,7 @@ def test_the_price_is_in_the_books_before_the_answer_leaves():
     class Watched(Party):
         def __init__(self, *args):
             self.books = Account()
-            super().__init__(*args, account=self.books)
+            super().__init__(*args, terms=Terms(account=self.books))
             books = self.books
 
             class Mail(Mailbox):
@@ -118,7 +124,7 @@ def test_other_clusters_get_no_second_answer():
             books = Account()
             books.enrol(args[0], args[2])
             books.once(args[0], "answer", lambda: bytes(8) + bytes(6))
-            super().__init__(*args, account=books)
+            super().__init__(*args, terms=Terms(account=books))
 
     outcome, ends = simulate(study, RECORDS, parties={"party-05": Returning})
     assert isinstance(ends["party-05"], Refused)

@@ -7,6 +7,7 @@ from randomized import CLUSTERED, COLLECTIONS, NAMES, RECORDS, SIZES, N, run
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.estimation.designs import Fitted, rr_clusters
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.protocols.collection import Participation
@@ -155,7 +156,7 @@ def test_a_secure_sum_that_loses_a_party_starts_again_with_the_same_answers():
 
     class Careful(Party):
         def __init__(self, *args):
-            super().__init__(*args, account=Counting())
+            super().__init__(*args, terms=Terms(account=Counting()))
 
     class Silent(Party):
         def __init__(self, *args):

@@ -10,6 +10,7 @@ from helpers import Tapped, make_study, random_records, simulate
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
 from mpc_rr.protocols.collection import Answer, unpack
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
@@ -36,7 +37,7 @@ def run(protocol, records, account):
 
     class WithBooks(Party):
         def __init__(self, study, name, *args):
-            super().__init__(study, name, *args, account=account(name))
+            super().__init__(study, name, *args, terms=Terms(account=account(name)))
 
     network = Tapped()
     study = make_study(N, SIZES, protocol=protocol)

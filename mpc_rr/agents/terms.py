@@ -1,0 +1,51 @@
+"""On what terms a party takes part: whom it believes, what it may spend, what it has decided."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mpc_rr.agents.account import Account
+from mpc_rr.crypto.admission import Pass, SigningKey, admitted
+from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.errors import InputError
+from mpc_rr.scenario import Study
+
+Admitted = tuple[SigningKey, bytes]
+"""A person's key, and the registrar's signature on it."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a party brings besides its record. Nothing of it is shown to others but the pass."""
+
+    coordinator_fingerprint: str | None = None
+    """Only this coordinator is believed; the first that answers, if not given."""
+    account: Account = field(default_factory=Account)
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """What the protocol leaves to each party, by its keywords."""
+    admission: Admitted | None = field(default=None, repr=False)
+
+    def check(self, study: Study) -> None:
+        """`InputError` if one cannot take part in this study on these terms."""
+        study.check_open()
+        study.protocol.check_choices(study.schema, self.choices)
+        self.account.check(study)
+        registrar = study.registrar_key
+        if registrar is None:
+            return
+        if self.admission is None:
+            raise InputError(
+                f"study {study.name!r} takes only people whom its registrar has admitted; give "
+                "your pass with --pass (mpc-rr enrol makes one)"
+            )
+        person, admission = self.admission
+        if not admitted(registrar, study.digest, person.public, admission):
+            raise InputError(
+                f"your admission is not to this very study {study.name!r}, or not by its registrar"
+            )
+
+    def pass_for(self, study: Study, run: bytes, identity: PublicIdentity) -> Pass | None:
+        """The pass to be shown in a run, if the study asks for one."""
+        if study.registrar is None or self.admission is None:
+            return None
+        person, admission = self.admission
+        return Pass(person.public, admission, person.prove(run, identity))

@@ -1,0 +1,313 @@
+"""Commands of those who answer: party, host."""
+
+import asyncio
+import contextlib
+import math
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mpc_rr.agents.account import Account, StoredAccount
+from mpc_rr.agents.roster import is_party_name
+from mpc_rr.agents.terms import Terms
+from mpc_rr.cli.admissions import read_pass
+from mpc_rr.cli.app import (
+    BrokerOption,
+    BudgetOption,
+    CaFile,
+    CandidatesOption,
+    JsonOption,
+    MaskOption,
+    OptionalBroker,
+    OutOption,
+    PassOption,
+    PinOption,
+    ProxyOption,
+    SeedOption,
+    StateOption,
+    StudyFile,
+    Verbose,
+    app,
+)
+from mpc_rr.cli.ends import written_or_printed
+from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
+from mpc_rr.data import read_csv, read_record
+from mpc_rr.display import show_ending, show_explanation
+from mpc_rr.errors import Aborted, InputError, MpcRrError
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.messages import NAME_RULE
+from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
+from mpc_rr.protocols.interface import Ending
+from mpc_rr.results import (
+    check_folder,
+    ending_document,
+    transcript_lines,
+    write_ending,
+    write_folder,
+    write_host_ends,
+)
+from mpc_rr.scenario import Study, load_scenario
+from mpc_rr.schema import Record
+from mpc_rr.study import take_part
+
+
+@app.command()
+def party(
+    study_file: StudyFile,
+    broker: OptionalBroker = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A .json or .toml file with one record.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="A CSV file with a header line.")] = None,
+    row: Annotated[
+        int | None, typer.Option(min=1, help="Which record of the CSV file; the first is 1.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Name shown to the others; random if not given.")
+    ] = None,
+    coordinator: PinOption = None,
+    broker_ca: CaFile = None,
+    proxy: ProxyOption = None,
+    own_pass: PassOption = None,
+    mask: MaskOption = None,
+    candidates: CandidatesOption = None,
+    state: StateOption = None,
+    budget: BudgetOption = math.inf,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Only say what taking part would mean.")
+    ] = False,
+    out: OutOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Take part in a study with one record. The record never leaves this process.
+
+    Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
+    """
+    with plain_errors(verbose), _account(state, budget) as account:
+        study = load_scenario(study_file).study
+        if explain:
+            _explain(study, account, as_json=as_json)
+            return
+        if broker is None:
+            raise InputError("--broker is missing: where does the study take place?")
+        own = _own_record(study, record, csv, row)
+        url = BrokerUrl.parse(broker, broker_ca, proxy)
+        if out is not None:
+            check_folder(out)
+        own_name = _party_name(name)
+        if state is None:
+            _note_no_books()
+        _check_fingerprint(coordinator)
+        admission = None if own_pass is None else read_pass(own_pass, study)
+        terms = Terms(coordinator, account, _choices(mask, candidates), admission)
+        ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
+        _show_party_end(study, ends[own_name], out, as_json=as_json)
+
+
+@app.command()
+def host(
+    study_file: StudyFile,
+    broker: BrokerOption,
+    csv: Annotated[Path, typer.Option(help="A CSV file with a header line.")],
+    rows: Annotated[
+        str | None,
+        typer.Option(metavar="A:B", help="Records A to B, both included; the first is 1."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Parties are called NAME-1, NAME-2, …; random if not given.")
+    ] = None,
+    coordinator: PinOption = None,
+    broker_ca: CaFile = None,
+    proxy: ProxyOption = None,
+    passes: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the passes: 1.pass is that of the first record, and so on."),
+    ] = None,
+    mask: MaskOption = None,
+    candidates: CandidatesOption = None,
+    state: StateOption = None,
+    budget: BudgetOption = math.inf,
+    out: OutOption = None,
+    seed: SeedOption = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Take part with many records: one party for each, in this process, over one connection.
+
+    Example:  mpc-rr host study.toml --broker mqtt://host:1883 --csv people.csv --rows 1:25
+
+    With --state each record has its own books, under its number in the CSV file.
+    """
+    with plain_errors(verbose):
+        study = load_scenario(study_file).study
+        chosen = _row_range(rows)
+        records = read_csv(csv, study.schema, chosen)
+        url = BrokerUrl.parse(broker, broker_ca, proxy)
+        if out is not None:
+            check_folder(out)
+        prefix = _party_name(name)
+        own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
+        _party_name(f"{prefix}-{len(records)}")  # the longest of them
+        first = 1 if chosen is None else chosen.start
+        numbers = range(first, first + len(records))
+        _check_fingerprint(coordinator)
+        with _accounts(state, budget, numbers) as accounts:
+            if state is None:
+                _note_no_books()
+            terms = {
+                own_name: Terms(
+                    coordinator,
+                    account,
+                    _choices(mask, candidates),
+                    None if passes is None else read_pass(passes / f"{number}.pass", study),
+                )
+                for own_name, account, number in zip(own, accounts, numbers, strict=True)
+            }
+            ends = _run_parties(study, url, own, seed, terms)
+        _show_host_end(study, ends, out, as_json=as_json)
+
+
+# ── What the commands do ───────────────────────────────────────────────────────────────────────
+
+
+def _account(state: Path | None, budget: float) -> contextlib.AbstractContextManager[Account]:
+    """A party's books: in its state folder, or in memory if it has none."""
+    if state is not None:
+        return StoredAccount.open(state, budget)
+    return contextlib.nullcontext(Account(budget))
+
+
+@contextlib.contextmanager
+def _accounts(state: Path | None, budget: float, numbers: range) -> Iterator[list[Account]]:
+    """The books of a host's records."""
+    if state is None:
+        yield [Account(budget) for _ in numbers]
+        return
+    with StoredAccount.open_many(state, numbers, budget) as stored:
+        yield list(stored.values())
+
+
+def _note_no_books() -> None:
+    messages().print(
+        "[yellow]Note[/]: without --state nothing is remembered: whoever answers a study again "
+        "draws anew and gives away as much again, and --budget limits this study alone.",
+        highlight=False,
+    )
+
+
+def _explain(study: Study, account: Account, *, as_json: bool) -> None:
+    """Say what taking part would mean; end with an error if this party must not."""
+    explanation = account.explain(study)
+    if as_json:
+        print_json(explanation)
+    else:
+        show_explanation(Console(), explanation)
+    account.check(study)
+
+
+def _run_parties(
+    study: Study,
+    url: BrokerUrl,
+    records: dict[str, Record],
+    seed: int | None,
+    terms: Mapping[str, Terms],
+) -> dict[str, Ending | MpcRrError]:
+    for own in terms.values():
+        study.protocol.check_choices(study.schema, own.choices)  # told before anything is sent
+    with messages().status(f"taking part in study {study.name} with {len(records)} record(s)"):
+        return asyncio.run(take_part(study, url, records, terms=terms, seed=seed))
+
+
+def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
+    """What this party decides for itself, by the protocol's keywords."""
+    choices = {} if candidates is None else {CANDIDATES_CHOICE: str(candidates)}
+    for given in masks or ():
+        attribute, equals, mask = given.partition("=")
+        if not (attribute and equals and mask):
+            raise InputError(f"--mask must look like salary=noise:5000, not {given!r}")
+        choices[MASK_CHOICE + attribute] = mask
+    return choices
+
+
+def _check_fingerprint(fingerprint: str | None) -> None:
+    if fingerprint is None:
+        messages().print(
+            "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
+            "to be the coordinator.",
+            highlight=False,
+        )
+    elif not re.fullmatch(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):
+        raise InputError(
+            f"--coordinator takes the {FINGERPRINT_DIGITS} hexadecimal digits that the coordinator "
+            "prints when it starts"
+        )
+
+
+def _own_record(study: Study, record: Path | None, csv: Path | None, row: int | None) -> Record:
+    if record is not None and csv is None and row is None:
+        return read_record(record, study.schema)
+    if record is None and csv is not None and row is not None:
+        return read_csv(csv, study.schema, range(row, row + 1))[0]
+    raise InputError("give the record either by --record FILE or by --csv FILE --row N")
+
+
+def _row_range(rows: str | None) -> range | None:
+    if rows is None:
+        return None
+    first, colon, last = rows.partition(":")
+    numbers = colon and re.fullmatch("[0-9]{1,9}", first) and re.fullmatch("[0-9]{1,9}", last)
+    if not (numbers and 1 <= int(first) <= int(last)):
+        raise InputError(f"--rows must look like 1:25 (first and last record), not {rows!r}")
+    return range(int(first), int(last) + 1)
+
+
+def _party_name(name: str | None) -> str:
+    if name is None:
+        return f"party-{secrets.token_hex(4)}"
+    if not is_party_name(name):
+        raise InputError(f"{name!r} cannot be a party's name: {NAME_RULE}")
+    return name
+
+
+def _show_party_end(
+    study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
+) -> None:
+    if isinstance(end, MpcRrError):
+        if isinstance(end, Aborted) and out is not None and end.receipt:
+            write_folder({"receipt.jsonl": transcript_lines(end.receipt)}, out)
+        raise end
+    document = ending_document(end)
+    if out is not None:
+        written_or_printed(document, lambda: write_ending(end, out))
+    if as_json:
+        print_json(document)
+    else:
+        show_ending(Console(), end, study)
+
+
+def _show_host_end(
+    study: Study, ends: dict[str, Ending | MpcRrError], out: Path | None, *, as_json: bool
+) -> None:
+    """The result, which all parties of the host share, and each one's receipt."""
+    failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
+    finished = [end for end in ends.values() if not isinstance(end, MpcRrError)]
+    if out is not None:
+        written = partial(write_host_ends, ends, out)
+        written_or_printed(ending_document(finished[0]) if finished else {}, written)
+    if finished:
+        _show_party_end(study, finished[0], None, as_json=as_json)
+    if failed:
+        name, error = next(iter(failed.items()))
+        message = (
+            f"{len(failed)} of {len(ends)} parties of this host have no result; {name}: {error}"
+        )
+        raise Aborted(message, failed)

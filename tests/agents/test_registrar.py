@@ -1,0 +1,173 @@
+"""Studies with a registrar: one admission per person, checked by everybody."""
+
+import msgspec
+import pytest
+from anonymizing import IN_GROUPS, NAMES, PEOPLE, make_scenario, make_study
+from helpers import simulate
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
+from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
+from mpc_rr.crypto.identity import Identity
+from mpc_rr.errors import InputError, Misconduct, Refused
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.messages import Passes
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results import write_results
+from mpc_rr.study import run_study
+from mpc_rr.verification import verify
+
+REGISTRAR = SigningKey.draw(SeededRandomness(1))
+PEOPLES_KEYS = {name: SigningKey.draw(SeededRandomness(name.encode())) for name in NAMES}
+STUDY = make_study(IN_GROUPS, registrar=REGISTRAR.public.hex())
+
+
+def admission(key, study=STUDY, registrar=REGISTRAR):
+    return key, registrar.admit(study.digest, key.public)
+
+
+def bringing(passes):
+    class Bringing(Party):
+        def __init__(self, study, name, *args):
+            super().__init__(study, name, *args, terms=Terms(admission=passes.get(name)))
+
+    return Bringing
+
+
+def play(passes, study=STUDY, **agents):
+    agents.setdefault("party", bringing(passes))
+    return simulate(study, PEOPLE, **agents)
+
+
+HONEST = {name: admission(key) for name, key in PEOPLES_KEYS.items()}
+
+
+def test_with_passes_the_study_goes_as_without():
+    outcome, ends = play(HONEST)
+    assert outcome.result is not None, outcome.cause
+    assert {end.digest for end in ends.values()} == {outcome.result.digest}
+
+
+def test_a_person_without_admission_does_not_even_try():
+    outcome, ends = play(HONEST | {"party-3": None})
+    assert outcome.result is None
+    assert isinstance(ends["party-3"], InputError)
+    assert "takes only people whom its registrar has admitted" in str(ends["party-3"])
+
+
+def test_an_admission_to_another_study_or_by_another_registrar_is_no_admission():
+    other = SigningKey.draw(SeededRandomness(9))
+    key = PEOPLES_KEYS["party-3"]
+    for wrong in (admission(key, registrar=other), admission(key, make_study(IN_GROUPS))):
+        _, ends = play(HONEST | {"party-3": wrong})
+        assert "not to this very study" in str(ends["party-3"])
+
+
+class Brazen(Party):
+    """Does not check its own admission before it knocks."""
+
+    def __init__(self, study, name, *args):
+        super().__init__(study, name, *args, terms=_NoCheck(admission=SECOND[name]))
+
+
+class _NoCheck(Terms):
+    def check(self, study):
+        pass
+
+
+SECOND = dict(HONEST)
+
+
+@pytest.mark.parametrize(
+    ("brought", "says"),
+    [
+        (HONEST["party-1"], "takes part already, under another name"),
+        ((PEOPLES_KEYS["party-3"], bytes(64)), "has not admitted it to this study"),
+    ],
+)
+def test_the_coordinator_refuses_who_comes_twice_or_was_not_admitted(brought, says):
+    SECOND["party-3"] = brought
+    # Only the one who comes later is refused.
+    _, ends = play(HONEST, parties={"party-3": Brazen})
+    refused = [end for end in ends.values() if isinstance(end, Refused)]
+    assert any(says in str(end) for end in refused), [str(e) for e in ends.values()]
+
+
+class Lenient(Coordinator):
+    """A coordinator that lets somebody in twice, or without a pass, and covers it up."""
+
+    change = staticmethod(lambda passes: passes)
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        change = self.change
+
+        class Telling(Mailbox):
+            async def tell(self, session, target, message):
+                if isinstance(message, Passes):
+                    message = Passes(change(dict(message.passes)))
+                return await super().tell(session, target, message)
+
+        self.mailbox.__class__ = Telling
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda p: p | {"party-2": p["party-1"]}, "its pass belongs to somebody else"),
+        (lambda p: {k: v for k, v in p.items() if k != "party-2"}, "one pass for each party"),
+        (
+            lambda p: p | {"party-2": Pass(p["party-2"].person, bytes(64), p["party-2"].proof)},
+            "the registrar has not admitted it",
+        ),
+    ],
+)
+def test_every_party_checks_all_passes(change, says):
+    lenient = type("L", (Lenient,), {"change": staticmethod(change)})
+    outcome, ends = play(HONEST, coordinator=lenient)
+    assert outcome.result is None
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert says in str(end)
+
+
+def test_one_person_under_two_names_is_noticed_by_every_party(monkeypatch):
+    """Both names have a true pass of the same person: only comparing all of them shows it."""
+    monkeypatch.setattr(
+        Coordinator, "_persons", property(lambda _: {}, lambda *_: None), raising=False
+    )
+    twice = HONEST | {"party-2": HONEST["party-1"]}
+    outcome, ends = play(twice)
+    assert outcome.result is None
+    assert all("a person is there twice, under two names" in str(end) for end in ends.values())
+
+
+def test_a_pass_is_worth_nothing_in_another_run_or_for_another_identity():
+    key = PEOPLES_KEYS["party-1"]
+    own, other = (Identity(SeededRandomness(k)).public for k in (1, 2))
+    shown = Pass(key.public, HONEST["party-1"][1], key.prove(bytes(16), own))
+    args = (REGISTRAR.public, STUDY.digest)
+    assert pass_fault(shown, *args, bytes(16), own) is None
+    assert "somebody else" in pass_fault(shown, *args, bytes([1] * 16), own)
+    assert "somebody else" in pass_fault(shown, *args, bytes(16), other)
+    assert not admitted(REGISTRAR.public, STUDY.digest, b"short", bytes(64))
+    assert key.private_hex() not in repr(key)
+
+
+@pytest.mark.parametrize("protocol", [IN_GROUPS, None])
+def test_the_whole_run_can_be_verified_with_its_passes(protocol, tmp_path):
+    scenario = make_scenario(IN_GROUPS, registrar=REGISTRAR.public.hex())
+    if protocol is None:  # parties that only report are admitted, too; the transcript shows it
+        from helpers import make_scenario as plain  # noqa: PLC0415
+
+        scenario = plain([(0, 1)] * 6, (2, 3), protocol=RRIndependent(keep=0.5))
+        registered = msgspec.structs.replace(scenario.study, registrar=REGISTRAR.public.hex())
+        scenario = msgspec.structs.replace(scenario, study=registered)
+    result = run_study(scenario, transport="memory", registrar=REGISTRAR)
+    write_results(result, tmp_path / "run")
+    assert verify(tmp_path / "run")
+    with pytest.raises(InputError, match="give the registrar's own key"):
+        run_study(scenario, transport="memory")

@@ -1,0 +1,116 @@
+"""mpc-rr registrar and enrol: from keys to a study that takes only whom the registrar knows."""
+
+import json
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from cli_helpers import assert_one_line, finish, start
+
+SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+
+
+@pytest.fixture
+def registered(tmp_path, here):
+    """A registrar's key, and a study with it."""
+    code, line, _ = here("registrar", "new", tmp_path / "registrar.key")
+    assert code == 0
+    text = (SCENARIOS / "hidden_in_groups.toml").read_text()
+    (tmp_path / "study.toml").write_text(line + text)
+    shutil.copy(SCENARIOS / "eight_neighbours.csv", tmp_path)
+    return tmp_path
+
+
+def admit(here, folder, person, public):
+    return here(
+        "registrar", "admit", folder / "study.toml", "--key", folder / "registrar.key",
+        "--person", person, "--public", public,
+    )  # fmt: skip
+
+
+def enrolled(here, folder, name):
+    """A pass with an admission."""
+    own = folder / f"{name}.pass"
+    _, public, _ = here("enrol", own)
+    code, admission, err = admit(here, folder, name, public.strip())
+    assert code == 0, err
+    code, out, err = here(
+        "enrol", own, "--study", folder / "study.toml", "--admission", admission.strip()
+    )
+    assert (code, out) == (0, "admitted to study hidden-in-groups\n"), err
+    return own
+
+
+def test_a_person_is_admitted_once(here, registered):
+    own = enrolled(here, registered, "jane")
+    assert stat.S_IMODE(own.stat().st_mode) == 0o600
+    assert stat.S_IMODE((registered / "registrar.key").stat().st_mode) == 0o600
+    _, public, _ = here("enrol", own)
+    assert admit(here, registered, "jane", public.strip())[0] == 0  # the same again
+    _, another, _ = here("enrol", registered / "other.pass")
+    code, _, err = admit(here, registered, "jane", another.strip())
+    assert code == 2
+    assert_one_line(err, "'jane' has been admitted to this study before, with another key")
+    code, _, err = admit(here, registered, "john", public.strip())
+    assert_one_line(err, "this key is that of 'jane'")
+
+
+def test_what_is_wrong_is_said_in_one_line(here, registered):
+    own, study = registered / "me.pass", registered / "study.toml"
+    _, public, _ = here("enrol", own)
+    key = registered / "registrar.key"
+    cases = [
+        (("registrar", "new", key), "exists already"),
+        (("registrar", "admit", study, "--key", own, "--person", "x", "--public", public.strip()),
+         "is not a file of the kind 'mpc-rr registrar'"),
+        (("registrar", "admit", study, "--key", key, "--person", "x", "--public", "12"),
+         "takes the 64 hexadecimal digits"),
+        (("registrar", "admit", study, "--key", key, "--person", " ", "--public", public.strip()),
+         "--person is empty"),
+        (("registrar", "admit", SCENARIOS / "hidden_in_groups.toml", "--key", key, "--person", "x",
+          "--public", public.strip()), "the study file must say: registrar ="),
+        (("enrol", own, "--study", study), "belong together"),
+        (("enrol", own, "--study", study, "--admission", "zz"), "not for your key"),
+        (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml", "--admission", "00"),
+         "it is open to everybody"),
+        (("run", study), "give the registrar's own key"),
+        (("party", study, "--broker", "mqtt://127.0.0.1:1", "--csv",
+          registered / "eight_neighbours.csv", "--row", "1", "--pass", own),
+         "holds no admission to this very study"),
+    ]  # fmt: skip
+    for arguments, says in cases:
+        code, _, err = here(*arguments)
+        assert code == 2, (arguments, err)
+        assert says in err.strip().splitlines()[-1], err
+
+
+def test_a_whole_run_with_the_registrars_key(here, registered):
+    code, out, err = here(
+        "run", registered / "study.toml", "--registrar", registered / "registrar.key",
+        "--transport", "memory", "--json", "--out", registered / "out",
+    )  # fmt: skip
+    assert code == 0, err
+    assert json.loads(out)["admission"] == "by a registrar"
+    assert here("verify", registered / "out")[0] == 0
+
+
+@pytest.mark.broker
+def test_people_with_passes_take_part_as_processes(here, registered, nats):
+    """Seven by one host with a folder of passes, one by herself."""
+    passes = registered / "passes"
+    passes.mkdir()
+    for number in range(1, 9):
+        enrolled(here, registered, f"p{number}").rename(passes / f"{number}.pass")
+    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
+    study, csv = registered / "study.toml", registered / "eight_neighbours.csv"
+    processes = [
+        start("coordinate", study, *url, "--json", "--out", registered / "out"),
+        start("host", study, *url, "--csv", csv, "--rows", "1:7", "--passes", passes, "--json"),
+        start("party", study, *url, "--csv", csv, "--row", "8", "--pass", passes / "8.pass",
+              "--json"),
+    ]  # fmt: skip
+    for process in processes:
+        code, out, err = finish(process)
+        assert code == 0, err
+        assert json.loads(out)["k_reached"] == 4

@@ -1,0 +1,344 @@
+"""Protocol 1 of paper 004: the worked example, dropouts, and those who cheat."""
+
+import msgspec
+import numpy as np
+import pytest
+from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, run
+from helpers import Tapped
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
+from mpc_rr.errors import InputError, Misconduct, MpcRrError
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.session import CoordinatorSession
+from mpc_rr.protocols.bulletin_board import Block
+from mpc_rr.protocols.collaborative_k_anonymity import (
+    CollaborativeKAnonymity,
+    KAnonymous,
+    Partition,
+)
+from mpc_rr.protocols.commitment import Commitments, Openings
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+
+
+def with_mailbox(agent, mailbox):
+    """An agent whose messages go through another mailbox."""
+
+    class Changed(agent):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.mailbox.__class__ = mailbox
+
+    return Changed
+
+
+def telling(kind, change):
+    """A mailbox that sends something else instead of messages of one kind."""
+
+    class Telling(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, kind):
+                message = change(self, message)
+            return await super().tell(session, target, message)
+
+    return Telling
+
+
+def salaries(result, group):
+    return sorted(values[0] for number, values in result.messages if number == group)
+
+
+def test_the_worked_example_of_the_paper_comes_out():
+    outcome, ends = run(IN_GROUPS)
+    assert outcome.result.groups == GROUPS
+    assert salaries(outcome.result, 0) == [20000, 27000, 30000, 35000]
+    assert salaries(outcome.result, 1) == [40000, 43000, 45000, 48000]
+    assert {end.digest for end in ends.values()} == {outcome.result.digest}
+    assert outcome.result.sheets()["release"][1][:3] == ["1", "13053 | 13068", "21–29"]
+    assert not outcome.result.miscounted
+
+
+@pytest.mark.parametrize("strategy", ["mdav", "mondrian", "generalization"])
+@pytest.mark.parametrize("release", ["microaggregated", "generalized", "anatomy", "permuted"])
+def test_every_strategy_goes_with_every_release(strategy, release):
+    hierarchies = {
+        "zip": ({"130": ("13053", "13068"), "148": ("14850", "14853")},),
+        "age": (10.0, 40.0),
+    }
+    protocol = CollaborativeKAnonymity(
+        k=3,
+        quasi_identifiers=("zip", "age"),
+        confidential=("salary",),
+        partition=strategy,
+        release=release,
+        hierarchies=hierarchies if strategy == "generalization" else None,
+    )
+    outcome, _ = run(protocol)
+    assert min(len(group) for group in outcome.result.groups) >= 3
+    sheet = list(outcome.result.sheets().values())[-1]
+    assert sorted(int(row[-1]) for row in sheet[1:]) == sorted(p[2] for p in PEOPLE)
+
+
+@pytest.mark.parametrize("step", ["commitments", "openings", "agreed", "onions", "found"])
+def test_whoever_leaves_is_left_out_and_the_rest_go_on(step):
+    """Nobody's confidential value is told without k others in the group."""
+    gone = "party-4"
+    faults = Faults(silent=(PartyFault(gone, step),))
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    scenario = make_scenario(protocol, faults=faults, minimum=6)
+    result = run_study(scenario, transport="memory", seed=3).outcome.result
+    assert isinstance(result, KAnonymous)
+    assert set(result.lost) == {gone}
+    assert result.lost[gone].startswith(step)
+    assert sorted(v[0] for _, v in result.messages) == sorted(
+        p[2] for n, p in zip(NAMES, PEOPLE, strict=True) if n != gone
+    )
+    assert min(len(group) for group in result.groups) >= 3
+    assert gone not in {name for group in result.groups for name in group}
+
+
+@pytest.mark.parametrize(("minimum", "k"), [(8, 3), (6, 8)])
+def test_below_the_minimum_or_k_the_study_ends(minimum, k):
+    protocol = msgspec.structs.replace(IN_GROUPS, k=k)
+    faults = Faults(silent=(PartyFault("party-2", "openings"),))
+    scenario = make_scenario(protocol, faults=faults, minimum=minimum)
+    outcome = run_study(scenario, transport="memory", seed=1).outcome
+    assert outcome.result is None
+    assert "only 7 of 8 parties are left, at least 8 are needed; party-2 left" in outcome.cause
+    assert "party-2" in outcome.culprits
+
+
+# ── A coordinator that cheats ──────────────────────────────────────────────────────────────────
+
+
+def regrouped(change):
+    def changed(_, message):
+        return msgspec.structs.replace(message, groups=change([*map(list, message.groups)]))
+
+    return telling(Partition, changed)
+
+
+def play(coordinator, **study):
+    """The ends, and the steps in which anything was sent by parties."""
+    network = Tapped()
+    outcome, ends = run(IN_GROUPS, coordinator=coordinator, network=network, study=study)
+    sent = {e.header.step for e in network.envelopes if e.header.sender != "coordinator"}
+    return outcome, ends, sent
+
+
+def all_blame_the_coordinator(ends, says, sent):
+    for name, end in ends.items():
+        assert isinstance(end, Misconduct), (name, end)
+        assert end.culprits == ("coordinator",)
+    assert any(says in str(end) for end in ends.values()), [str(end) for end in ends.values()]
+    assert "onions" not in sent  # no confidential value left anybody
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda g: [g[0][:3], [*g[1], g[0][3]]], "a group has 3 respondents, fewer than k = 4"),
+        (lambda g: [[*g[0], g[1][0]], g[1]], "a respondent is in two groups"),
+        (lambda g: [g[0]], "do not hold all respondents"),
+        (lambda g: [g[0], [*g[1], 8]], "do not hold all respondents, and only these"),
+    ],
+)
+def test_groups_that_do_not_protect_are_refused(change, says):
+    _, ends, sent = play(with_mailbox(Coordinator, regrouped(change)))
+    all_blame_the_coordinator(ends, says, sent)
+
+
+def test_invented_quasi_identifiers_are_noticed():
+    """The coordinator cannot sign what another respondent opens."""
+
+    def invented(box, message):
+        raw = message.entries.get("party-3")
+        if raw is None or b"openings" not in raw:
+            return message
+        wrong = Openings(message.previous, (bytes(8), bytes(8), bytes(16)), (bytes(32),) * 3)
+        header = msgspec.msgpack.decode(msgspec.msgpack.decode(raw)[0])[0]
+        forged = box.write(header[3], "openings", "coordinator", wrong)
+        return msgspec.structs.replace(message, entries=message.entries | {"party-3": forged})
+
+    _, ends, sent = play(with_mailbox(Coordinator, telling(Block, invented)))
+    all_blame_the_coordinator(ends, "belongs to another step", sent)
+
+
+def test_a_partition_that_changes_after_it_was_checked_is_noticed():
+    class TwiceTold(Mailbox):
+        async def tell(self, session, target, message):
+            raw = await super().tell(session, target, message)
+            if isinstance(message, Partition):
+                self.first = session, message
+            if isinstance(message, Block) and b"agreed" in next(iter(message.entries.values())):
+                where, told = self.first
+                swapped = msgspec.structs.replace(told, groups=((0, 1, 2, 4), (3, 5, 6, 7)))
+                await super().tell(where, target, swapped)
+            return raw
+
+    _, ends, _ = play(with_mailbox(Coordinator, TwiceTold))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+
+
+class TwoBoards(Mailbox):
+    """Hides one respondent's commitments from half of the others."""
+
+    async def post(self, session, step, target, raw):
+        if step != "block" or "block-1" not in session:
+            await super().post(session, step, target, raw)
+            return
+        block = msgspec.msgpack.decode(msgspec.msgpack.decode(raw)[0])[1]
+        shown = msgspec.msgpack.decode(block, type=Block)
+        fewer = {k: v for k, v in shown.entries.items() if k != "party-8"}
+        for name in NAMES:
+            entries = shown.entries if name in NAMES[:4] else fewer
+            message = Block(shown.previous, entries)
+            await super().post(session, step, name, self.write(session, step, name, message))
+
+
+def test_two_boards_are_noticed_by_comparing_heads():
+    class Uncritical(with_mailbox(Coordinator, TwoBoards)):
+        """Publishes entries that name another board, too."""
+
+        async def _one_attempt(self, session):
+            gather = CoordinatorSession.gather
+
+            async def unchecked(self, kind, *, check=None, senders=None):
+                return await gather(self, kind, senders=senders)
+
+            CoordinatorSession.gather = unchecked
+            try:
+                return await super()._one_attempt(session)
+            finally:
+                CoordinatorSession.gather = gather
+
+    outcome, ends, sent = play(Uncritical, minimum=6)
+    assert outcome.result is None
+    named = [
+        e for e in ends.values() if isinstance(e, Misconduct) and e.culprits == ("coordinator",)
+    ]
+    assert any("was shown another board than I" in str(end) for end in named)
+    assert not any(isinstance(end, KAnonymous) for end in ends.values())
+    assert "onions" not in sent
+
+
+def test_showing_two_boards_and_leaving_half_out_ends_below_the_minimum():
+    outcome, ends, sent = play(with_mailbox(Coordinator, TwoBoards), minimum=6)
+    assert outcome.result is None
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+    assert "onions" not in sent
+
+
+# ── Respondents that cheat ─────────────────────────────────────────────────────────────────────
+
+
+def near_the_victim(box, message):
+    """Open party-1's quasi-identifiers instead of one's own."""
+    values = ((0).to_bytes(8, "little"), (28).to_bytes(8, "little"), message.values[-1])
+    return msgspec.structs.replace(message, values=values)
+
+
+def test_a_sybil_that_follows_a_victim_is_named_and_left_out():
+    sybil = with_mailbox(Party, telling(Openings, near_the_victim))
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    outcome, ends = run(protocol, parties={"party-7": sybil}, study={"minimum": 6})
+    assert outcome.result.lost == {"party-7": "openings: 'zip' is not what it committed to"}
+    assert "party-7" not in outcome.result.known
+    for name in set(NAMES) - {"party-7"}:
+        assert ends[name].digest == outcome.result.digest
+        assert set(ends[name].lost) == {"party-7"}
+
+
+def test_a_copied_commitment_does_not_open():
+    """It is bound to its author's name."""
+
+    class Copying(Mailbox):
+        hashes = None
+
+        async def tell(self, session, target, message):
+            if isinstance(message, Commitments):
+                if self.me == "party-1":
+                    Copying.hashes = message.hashes
+                elif Copying.hashes is not None:
+                    message = Commitments(message.head, Copying.hashes)
+            return await super().tell(session, target, message)
+
+    copier = with_mailbox(Party, Copying)
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    outcome, _ = run(protocol, parties={"party-1": copier, "party-5": copier}, study={"minimum": 6})
+    assert set(outcome.result.lost) == {"party-5"}
+
+
+def test_a_respondent_who_names_another_group_is_seen_but_not_known(monkeypatch):
+    from mpc_rr.protocols import collaborative_k_anonymity as protocol  # noqa: PLC0415
+
+    honest = protocol._message
+
+    def lying(group, values):
+        return honest(1 - group if values == [20000] else group, values)
+
+    monkeypatch.setattr(protocol, "_message", lying)
+    outcome, _ = run(IN_GROUPS)
+    assert outcome.result.miscounted == {0: (4, 3), 1: (4, 5)}
+
+
+def test_a_message_that_nobody_was_asked_for_is_counted_as_unusable(monkeypatch):
+    from mpc_rr.protocols import collaborative_k_anonymity as protocol  # noqa: PLC0415
+
+    honest = protocol._message
+
+    def lying(group, values):
+        return honest(7 if values == [20000] else group, values)
+
+    monkeypatch.setattr(protocol, "_message", lying)
+    outcome, _ = run(IN_GROUPS)
+    assert outcome.result.unusable == 1
+    assert outcome.result.miscounted == {0: (4, 3)}
+
+
+# ── Bad input ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"k": 1}, "k must be 2 or more, not 1"),
+        ({"k": 9}, "k is 9, more than the 8 parties"),
+        ({"quasi_identifiers": ("zip", "height", "age")}, "'height' is not in the schema"),
+        ({"quasi_identifiers": ("zip",)}, "does not say whether 'age' is confidential"),
+        ({"quasi_identifiers": ("zip", "age", "salary")}, "'salary' cannot be confidential and"),
+        ({"quasi_identifiers": ("zip", "age", "zip")}, "'zip' is named twice"),
+        ({"confidential": (), "quasi_identifiers": ("zip", "age", "salary")}, "no attribute is"),
+        ({"partition": "generalization"}, "hierarchies go with partition"),
+        ({"hierarchies": {"zip": ()}}, "hierarchies go with partition"),
+        (
+            {"partition": "generalization", "hierarchies": {"salary": (5.0,)}},
+            "hierarchies.salary: it is no quasi-identifier",
+        ),
+        (
+            {"partition": "generalization", "hierarchies": {"zip": ({"a": ("13053",)},)}},
+            "level 1: it misses the value '13068'",
+        ),
+        (
+            {"partition": "generalization", "hierarchies": {"zip": (5.0,)}},
+            "a width needs numbers",
+        ),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(changed, says):
+    with pytest.raises(InputError, match=says):
+        msgspec.structs.replace(IN_GROUPS, **changed).check(EIGHT, 8)
+
+
+def test_groups_follow_from_the_opened_quasi_identifiers():
+    rng = np.random.default_rng(5)
+    records = [
+        (int(rng.integers(4)), int(rng.integers(120)), int(rng.integers(9999))) for _ in range(40)
+    ]
+    protocol = msgspec.structs.replace(IN_GROUPS, k=5)
+    outcome, _ = run(protocol, records=records)
+    assert list(outcome.result.known.values()) == [record[:2] for record in records]
+    assert sum(len(group) for group in outcome.result.groups) == 40

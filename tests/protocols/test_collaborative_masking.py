@@ -1,0 +1,156 @@
+"""Protocol 2 of paper 004: marginals first, then masks, then mapping back by rank."""
+
+import msgspec
+import numpy as np
+import pytest
+from anonymizing import EIGHT, MASKED, NAMES, PEOPLE, make_scenario, make_study, run
+from helpers import simulate
+from test_collaborative_k_anonymity import telling, with_mailbox
+
+from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
+from mpc_rr.errors import InputError
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.protocols.collaborative_masking import MaskedRecord, MaskedRelease
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import run_study
+
+
+def test_the_release_has_exactly_the_original_values():
+    outcome, ends = run(MASKED)
+    released = outcome.result.released()
+    for place, original in enumerate(zip(*PEOPLE, strict=True)):
+        if place:
+            assert sorted(row[place - 1] for row in released) == sorted(original)
+    assert {end.digest for end in ends.values()} == {outcome.result.digest}
+    assert all(end.released() == released for end in ends.values())
+
+
+def test_masked_values_are_within_the_recommended_noise():
+    outcome, _ = run(MASKED)
+    for name, person in zip(NAMES, PEOPLE, strict=True):
+        codes, masked = outcome.result.records[name]
+        assert codes == person[:1]
+        assert abs(masked[0] - person[1]) <= 5
+        assert abs(masked[1] - person[2]) <= 5000
+
+
+def choosing(choices):
+    class Choosing(Party):
+        def __init__(self, *args):
+            super().__init__(*args, terms=Terms(choices=choices))
+
+    return Choosing
+
+
+def test_a_respondent_chooses_her_own_masks():
+    mine = choosing({"mask/age": "none", "mask/salary": "swap:100"})
+    outcome, ends = run(MASKED, parties={"party-2": mine})
+    masked = outcome.result.records["party-2"][1]
+    assert masked[0] == PEOPLE[1][1]
+    assert masked[1] in {p[2] for p in PEOPLE}
+    own = ends["party-2"].own
+    assert [o.mask for o in own] == ["none", "swap:100"]
+    assert own[0].candidates.values == 1
+    assert own[1].candidates.values == 8
+
+
+@pytest.mark.parametrize("least", [2, 5, 8])
+def test_a_respondent_can_ask_for_enough_candidates(least):
+    outcome, ends = run(MASKED, party=choosing({"candidates": str(least)}))
+    for end in ends.values():
+        assert all(own.candidates.values >= least for own in end.own)
+    assert outcome.result.own == ()  # what masks leave is for their owners only
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"mask/zip": "none"}, "'zip' is not confidential here"),
+        ({"mask/age": "noise:0"}, "at least one step"),
+        ({"candidates": "0"}, "not a whole number above 0"),
+        ({"candidates": "some"}, "not a whole number above 0"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_told_before_anything_is_sent(choices, says):
+    party = choosing(choices)(
+        make_study(MASKED), "party-1", PEOPLE[0], MemoryNetwork().attach("x"), SeededRandomness(1)
+    )
+    with pytest.raises(InputError, match=says):
+        simulate_one(party)
+
+
+def simulate_one(party):
+    party.run().send(None)
+
+
+@pytest.mark.parametrize("step", ["commitments", "openings", "onions", "found"])
+def test_whoever_leaves_before_the_values_are_read_is_left_out(step):
+    faults = Faults(silent=(PartyFault("party-5", step),))
+    scenario = make_scenario(MASKED, faults=faults, minimum=5)
+    result = run_study(scenario, transport="memory", seed=4).outcome.result
+    assert isinstance(result, MaskedRelease)
+    assert set(result.lost) == {"party-5"}
+    assert len(result.values[0]) == result.n == 7
+
+
+def test_whoever_leaves_after_that_has_no_row_and_the_values_are_spread():
+    faults = Faults(silent=(PartyFault("party-5", "masked_record"),))
+    scenario = make_scenario(MASKED, faults=faults, minimum=5)
+    result = run_study(scenario, transport="memory", seed=4).outcome.result
+    assert result.n == 7
+    assert len(result.values[0]) == 8
+    released = result.released()
+    assert len(released) == 7
+    assert {row[0] for row in released} < {p[1] for p in PEOPLE}
+
+
+def test_equal_masked_values_are_ordered_alike_by_everybody():
+    def same(_, message):
+        return MaskedRecord(message.head, message.open_codes, (40, 40))
+
+    outcome, ends = run(MASKED, party=with_mailbox(Party, telling(MaskedRecord, same)))
+    orders = {tuple(end.released()) for end in ends.values()}
+    assert orders == {tuple(outcome.result.released())}
+    assert sorted(row[0] for row in outcome.result.released()) == sorted(p[1] for p in PEOPLE)
+
+
+def test_a_record_that_nobody_was_asked_for_is_left_out():
+    bad = with_mailbox(Party, telling(MaskedRecord, lambda _, m: MaskedRecord(m.head, (9,), (1,))))
+    outcome, _ = run(MASKED, parties={"party-6": bad}, study={"minimum": 5})
+    assert "it is no answer to what was asked" in outcome.result.lost["party-6"]
+    assert outcome.result.n == 7
+
+
+def test_the_noise_is_fresh_in_every_run():
+    first, second = (
+        simulate(make_study(MASKED), PEOPLE, seed=seed)[0].result.records for seed in (1, 2)
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"masks": {"zip": "none"}}, "masks.zip: it is not confidential"),
+        ({"masks": {"age": "noise"}}, "'' is not a number"),
+        ({"confidential": ("age", "salary", "zip"), "open": ()}, "'zip' has no order"),
+        ({"confidential": ("age",)}, "does not say whether 'salary' is confidential"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(changed, says):
+    with pytest.raises(InputError, match=says):
+        msgspec.structs.replace(MASKED, **changed).check(EIGHT, 8)
+
+
+def test_values_and_ranks_survive_on_a_few_dozen_people():
+    rng = np.random.default_rng(1)
+    records = [
+        (int(rng.integers(4)), int(rng.integers(100)), int(rng.integers(10**6))) for _ in range(40)
+    ]
+    outcome, _ = run(MASKED, records=records)
+    released = np.array(outcome.result.released())
+    original = np.array(records)[:, 1:]
+    assert (np.sort(released, axis=0) == np.sort(original, axis=0)).all()
+    assert np.corrcoef(released[:, 1], original[:, 1])[0, 1] > 0.95
