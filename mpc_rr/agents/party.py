@@ -6,6 +6,7 @@ party would not do ends its participation: it sends an objection and says why.
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -45,6 +46,7 @@ from mpc_rr.network.messages import (
     ShowPass,
     Verdict,
 )
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import PartySession
 from mpc_rr.network.transport import Transport
@@ -350,6 +352,7 @@ class Party:
         members = () if roster is None else roster.members
         parties = tuple(member.name for member in members)
         self.mailbox.session_root = name
+        self.mailbox.keys_digest = b"" if roster is None else roster_digest(roster)
         self.mailbox.keys = {
             COORDINATOR: self.mailbox.keys[COORDINATOR],
             **{member.name: member.identity for member in members},
@@ -434,8 +437,13 @@ class Party:
             )
         if sorted((*verdict.seen, *verdict.unconfirmed)) != sorted(session.parties):
             raise Misconduct("the coordinator's verdict does not speak of everybody", [COORDINATOR])
-        for name, raw in verdict.seen.items():
-            if self._seen_digest(session, name, raw) != digest:
+        raw_digest = hashlib.sha256(arrived[COORDINATOR].raw).digest()
+        seen = once_per_host(
+            (self.mailbox.run, session.name, self.mailbox.keys_digest, raw_digest),
+            lambda: {n: self._seen_digest(session, n, raw) for n, raw in verdict.seen.items()},
+        )
+        for name, said in seen.items():
+            if said != digest:
                 raise Misconduct(
                     f"the coordinator shows no honest confirmation of the result by {name}",
                     [COORDINATOR],

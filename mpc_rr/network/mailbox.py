@@ -93,6 +93,8 @@ class Mailbox:
         self.run: bytes = b""
         self.session_root = ""
         self.keys: dict[str, PublicIdentity] = {}
+        self.keys_digest: bytes = b""
+        """For a party: the digest of the roster from which it has the keys."""
         self.rejected: Counter[str] = Counter()
         self.traffic: dict[tuple[str, str, str], Traffic] = {}
         """By (session, step, peer)."""

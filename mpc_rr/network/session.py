@@ -14,6 +14,7 @@ kinds of round are enough for all of them, each costing a party one message up a
 """
 
 import asyncio
+import hashlib
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.sealed import Opened, Rejected, body_of, read
 from mpc_rr.randomness import Randomness
 
@@ -253,6 +255,27 @@ class PartySession(Session):
             raise Misconduct(
                 f"the coordinator's bundle for step {kind.step!r}: {error}", [COORDINATOR]
             ) from None
+        if target != EVERYONE:
+            return self._parcels(parcels, kind, holders, target, blame_sender=blame_sender)
+        place = (
+            self.context,
+            self.mailbox.keys_digest,
+            hashlib.sha256(outer.raw).digest(),
+            holders,
+        )
+        return once_per_host(
+            place, lambda: self._parcels(parcels, kind, holders, target, blame_sender=blame_sender)
+        )
+
+    def _parcels(
+        self,
+        parcels: Mapping[str, bytes],
+        kind: type[M],
+        holders: tuple[str, ...],
+        target: str,
+        *,
+        blame_sender: bool,
+    ) -> dict[str, Opened]:
         arrived = {}
         for sender in holders:
             try:

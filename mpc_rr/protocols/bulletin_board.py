@@ -13,10 +13,11 @@ entries name different heads. Whoever stays silent is left out from then on, and
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from mpc_rr.errors import Dropout, Misconduct, Refused, listing
 from mpc_rr.network.messages import COORDINATOR, Message, decode, encode
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession, encode_parts
 
 
@@ -60,14 +61,19 @@ class Board:
 
     def lose(self, missing: Mapping[str, str]) -> None:
         """Go on without some."""
-        self.lost |= missing
-        self.present = tuple(name for name in self.present if name not in missing)
+        if missing:
+            self.lost |= missing
+            self.present = tuple(name for name in self.present if name not in missing)
 
-    def grow(self, what: bytes) -> None:
-        """The head after something was added."""
-        self.blocks += 1
-        number = self.blocks.to_bytes(8, "big")
-        self.head = hashlib.sha256(encode_parts(b"mpc-rr block", self.head, number, what)).digest()
+    def head_after(self, step: str, what: Message) -> bytes:
+        """The head once this is added."""
+        number = (self.blocks + 1).to_bytes(8, "big")
+        parts = encode_parts(b"mpc-rr block", self.head, number, step.encode(), encode(what))
+        return hashlib.sha256(parts).digest()
+
+    def grow(self, head: bytes) -> None:
+        """Go on to the next head."""
+        self.blocks, self.head = self.blocks + 1, head
 
     def follows(self, message: Announced) -> None:
         """``ValueError`` unless an announcement continues this very board."""
@@ -76,7 +82,7 @@ class Board:
 
     def announced(self, message: Announced) -> None:
         """Add what the coordinator announced."""
-        self.grow(encode_parts(message.step.encode(), encode(message)))
+        self.grow(self.head_after(message.step, message))
 
     def draw(self, seed: bytes, label: str) -> list[str]:
         """All who are there, in an order that follows from public randomness."""
@@ -84,7 +90,8 @@ class Board:
         def chance(name: str) -> bytes:
             return hashlib.sha256(encode_parts(seed, label.encode(), name.encode())).digest()
 
-        return sorted(self.present, key=chance)
+        present = self.present
+        return once_per_host((seed, label, present), lambda: sorted(present, key=chance))
 
 
 # ── A party ────────────────────────────────────────────────────────────────────────────────────
@@ -107,42 +114,62 @@ async def post_party(
     raw = b"" if own is None else await numbered.report(own)
 
     # Step 3: find it in the block, and check all others.
-    entries: dict[str, P] = {}
-
-    def read_all(block: Block) -> None:
-        if block.previous != board.head:
-            raise ValueError("it does not continue the board that I have seen")
-        entries.update(_entries(numbered, board, block, kind, asked))
-        if check is not None:
-            for message in entries.values():
-                check(message)
-
-    block = await numbered.hear(Block, check=read_all)
+    read = _Read[P](numbered, board, kind, asked, check)
+    block = await numbered.hear(Block, check=read.all_entries)
     if own is not None:
         _find_own(block, session.me, raw, kind.step)
+    entries = read.entries
     board.lose({name: kind.step for name in asked if name not in entries})
-    board.grow(encode_parts(kind.step.encode(), encode(block)))
+    board.grow(read.head)
     if len(board.present) < session.fewest:
         raise Misconduct(
             f"the coordinator goes on with {len(board.present)} parties where "
             f"{session.fewest} are needed",
             [COORDINATOR],
         )
-    return dict(sorted(entries.items()))
-
-
-def _entries(
-    session: PartySession, board: Board, block: Block, kind: type[P], asked: Collection[str]
-) -> dict[str, P]:
-    entries = {}
-    for author, signed in block.entries.items():
-        if author not in asked:
-            raise ValueError(f"{author} had nothing to post")
-        message = decode(session.signed(signed, author, kind.step).envelope.body, kind)
-        if message.head != board.head:
-            raise ValueError(f"{author} was shown another board than I")
-        entries[author] = message
     return entries
+
+
+class _Read(Generic[P]):
+    """Step 3: reads a block."""
+
+    def __init__(
+        self,
+        session: PartySession,
+        board: Board,
+        kind: type[P],
+        asked: Collection[str],
+        check: Check[P] | None,
+    ) -> None:
+        self._session, self._board, self._kind = session, board, kind
+        self._asked, self._check = asked, check
+        self.head = b""
+        self.entries: dict[str, P] = {}
+
+    def all_entries(self, block: Block) -> None:
+        """``ValueError`` unless the block continues the board, and all its entries are in order."""
+        if block.previous != self._board.head:
+            raise ValueError("it does not continue the board that I have seen")
+        self.head = self._board.head_after(self._kind.step, block)
+        session = self._session
+        place = (session.context, session.mailbox.keys_digest, self._asked, self._kind, self.head)
+
+        def entries() -> dict[str, P]:
+            found = {author: self._entry(author, raw) for author, raw in block.entries.items()}
+            return dict(sorted(found.items()))
+
+        self.entries = once_per_host(place, entries)
+
+    def _entry(self, author: str, raw: bytes) -> P:
+        if author not in self._asked:
+            raise ValueError(f"{author} had nothing to post")
+        signed = self._session.signed(raw, author, self._kind.step)
+        message = decode(signed.envelope.body, self._kind)
+        if message.head != self._board.head:
+            raise ValueError(f"{author} was shown another board than I")
+        if self._check is not None:
+            self._check(message)
+        return message
 
 
 def _find_own(block: Block, me: str, raw: bytes, step: str) -> None:
@@ -184,7 +211,7 @@ async def post_coordinator(
     check_enough(session, board)
     block = Block(board.head, dict(sorted(gathered.signed.items())))
     await numbered.announce(block)
-    board.grow(encode_parts(kind.step.encode(), encode(block)))
+    board.grow(board.head_after(kind.step, block))
     return dict(sorted(gathered.messages.items()))
 
 

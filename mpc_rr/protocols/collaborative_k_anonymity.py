@@ -29,6 +29,7 @@ from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
 from mpc_rr.anonymization.table import Rows, Table
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.bulletin_board import (
@@ -331,15 +332,20 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         self, schema: Schema, board: Board, opened: Mapping[str, tuple[bytes, ...]]
     ) -> dict[str, Record]:
         """The opened quasi-identifiers; whoever opened something impossible is lost."""
-        known: dict[str, Record] = {}
         quasi = self.attributes(schema)[0]
-        for party, values in opened.items():
-            codes = tuple(int.from_bytes(value, "little") for value in values)
-            fits = all(code < a.size for code, a in zip(codes, quasi, strict=True))
-            if fits and all(len(value) == CODE_BYTES for value in values):
-                known[party] = codes
-            else:
-                board.lose({party: f"{Openings.step}: it is no answer to what was asked"})
+
+        def read() -> dict[str, Record]:
+            known: dict[str, Record] = {}
+            for party, values in opened.items():
+                codes = tuple(int.from_bytes(value, "little") for value in values)
+                fits = all(code < a.size for code, a in zip(codes, quasi, strict=True))
+                if fits and all(len(value) == CODE_BYTES for value in values):
+                    known[party] = codes
+            return known
+
+        known = once_per_host((board.head, quasi), read)
+        unfit = f"{Openings.step}: it is no answer to what was asked"
+        board.lose({party: unfit for party in opened if party not in known})
         return known
 
     def _ending(
@@ -351,16 +357,20 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         mixed: list[bytes],
     ) -> KAnonymous:
         """Step 6."""
-        confidential = self.attributes(schema)[1]
-        messages = []
-        for raw in mixed:
-            group, *values = (int(code) for code in np.frombuffer(raw, dtype="<i8"))
-            sizes = (len(partition.groups), *(a.size for a in confidential))
-            if all(0 <= code < size for code, size in zip((group, *values), sizes, strict=True)):
-                messages.append((group, tuple(values)))
+        sizes = (len(partition.groups), *(a.size for a in self.attributes(schema)[1]))
+
+        def read() -> tuple[tuple[int, Record], ...]:
+            messages = []
+            for raw in mixed:
+                codes: list[int] = np.frombuffer(raw, dtype="<i8").tolist()
+                if all(0 <= code < size for code, size in zip(codes, sizes, strict=True)):
+                    messages.append((codes[0], tuple(codes[1:])))
+            return tuple(messages)
+
+        messages = once_per_host((board.head, sizes), read)
         return KAnonymous(
             schema, self, known, tuple(_named(partition, known)), partition.levels,
-            tuple(messages), len(mixed) - len(messages), lost=dict(board.lost),
+            messages, len(mixed) - len(messages), lost=dict(board.lost),
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from mpc_rr.crypto.commitments import HASH_BYTES, SALT_BYTES, commit, opens
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession, encode_parts
 from mpc_rr.protocols.bulletin_board import (
     Board,
@@ -101,13 +102,18 @@ def _opened(
     openings: Mapping[str, Openings],
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """Step 3: the values of those whose openings hold; the others are lost, and it is said why."""
-    opened: dict[str, tuple[bytes, ...]] = {}
-    for party, opening in openings.items():
-        wrong = _wrong(context, party, fields, committed[party], opening)
-        if wrong is None:
-            opened[party] = opening.values[:-1]
-        else:
-            board.lose({party: f"{Openings.step}: {wrong}"})
+
+    def faults() -> dict[str, str]:
+        found = {}
+        for party, opening in openings.items():
+            wrong = _wrong(context, party, fields, committed[party], opening)
+            if wrong is not None:
+                found[party] = f"{Openings.step}: {wrong}"
+        return found
+
+    # The head is that of all commitments and openings.
+    board.lose(once_per_host((context, board.head, tuple(fields)), faults))
+    opened = {p: said.values[:-1] for p, said in openings.items() if p not in board.lost}
     return opened, hashlib.sha256(b"mpc-rr public randomness\0" + board.head).digest()
 
 
