@@ -6,7 +6,6 @@ party would not do ends its participation: it sends an objection and says why.
 
 import asyncio
 import contextlib
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -437,9 +436,9 @@ class Party:
             )
         if sorted((*verdict.seen, *verdict.unconfirmed)) != sorted(session.parties):
             raise Misconduct("the coordinator's verdict does not speak of everybody", [COORDINATOR])
-        raw_digest = hashlib.sha256(arrived[COORDINATOR].raw).digest()
+        place = (session.context, self.mailbox.keys_digest, arrived[COORDINATOR].digest)
         seen = once_per_host(
-            (self.mailbox.run, session.name, self.mailbox.keys_digest, raw_digest),
+            place,
             lambda: {n: self._seen_digest(session, n, raw) for n, raw in verdict.seen.items()},
         )
         for name, said in seen.items():

@@ -9,7 +9,6 @@ verdict, a new roster, an objection): such news is raised by `interrupt`.
 """
 
 import asyncio
-import hashlib
 import math
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -304,7 +303,7 @@ class Mailbox:
                 self.count(header.session, header.step, header.sender, received=len(raw))
             return
         key = (header.session, header.step, header.sender)
-        fingerprint = hashlib.sha256(raw).digest()
+        fingerprint = opened.digest
         earlier = self._fingerprints.get(key)
         if earlier == fingerprint:
             raise Rejected("duplicate")

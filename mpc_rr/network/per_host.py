@@ -4,12 +4,17 @@ Every party checks everything that all others say. Where thousands of parties li
 as in a simulation, they would all do the same; the key of a result holds all that it depends on.
 """
 
+import hashlib
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from mpc_rr.network.messages import Message, encode
 
 T = TypeVar("T")
 KEPT = 32
 _results: dict[tuple[object, ...], Any] = {}
+_digests: dict[int, tuple[Message, bytes]] = {}
+"""By the identity of a message, which is kept so that no other can take its place."""
 
 
 def once_per_host(key: tuple[object, ...], work_out: Callable[[], T]) -> T:
@@ -20,3 +25,15 @@ def once_per_host(key: tuple[object, ...], work_out: Callable[[], T]) -> T:
             del _results[next(iter(_results))]
     found: T = _results[key]
     return found
+
+
+def digest_of(message: Message) -> bytes:
+    """A digest of a message; all parties of a host share the messages that all have heard."""
+    known = _digests.get(id(message))
+    if known is not None:
+        return known[1]
+    digest = hashlib.sha256(encode(message)).digest()
+    _digests[id(message)] = (message, digest)
+    if len(_digests) > KEPT:
+        del _digests[next(iter(_digests))]
+    return digest

@@ -4,10 +4,14 @@ The broker is assumed hostile: it may read, drop, delay, reorder, repeat or forg
 pass here is counted under its reason and thrown away; it never reaches a protocol.
 """
 
+import functools
+import hashlib
+
 import msgspec
 
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.network.messages import (
+    EVERYONE,
     RUN_BYTES,
     WIRE_VERSION,
     Envelope,
@@ -44,26 +48,64 @@ def write(
     return encode(SignedEnvelope(envelope, author.sign(SIGNATURE_CONTEXT + envelope)))
 
 
-class Opened(msgspec.Struct, frozen=True):
-    """An envelope that could be read, with what is needed to check its signature."""
+class Opened:
+    """An envelope that could be read, with what is needed to check its signature.
 
-    envelope: Envelope
-    signed: SignedEnvelope
-    raw: bytes
+    All parties of a host share those of announcements, so that each is checked and read once.
+    """
+
+    __slots__ = ("_authors", "_digest", "_messages", "envelope", "raw", "signed")
+
+    def __init__(self, envelope: Envelope, signed: SignedEnvelope, raw: bytes) -> None:
+        self.envelope, self.signed, self.raw = envelope, signed, raw
+        self._digest: bytes | None = None
+        self._authors: set[PublicIdentity] = set()
+        self._messages: dict[type[Message], Message] = {}
 
     def __repr__(self) -> str:
         return f"Opened({self.envelope!r})"
 
+    @property
+    def digest(self) -> bytes:
+        """By which two messages are told apart."""
+        if self._digest is None:
+            self._digest = hashlib.sha256(self.raw).digest()
+        return self._digest
+
     def signed_by(self, author: PublicIdentity) -> bool:
         """Whether the signature is ``author``'s."""
-        return author.verify(self.signed.signature, SIGNATURE_CONTEXT + self.signed.envelope)
+        if author not in self._authors:
+            data = SIGNATURE_CONTEXT + self.signed.envelope
+            if not author.verify(self.signed.signature, data):
+                return False
+            self._authors.add(author)
+        return True
+
+    def decoded(self, kind: type[M]) -> M:
+        """The public message inside; ``ValueError`` if it is of another kind."""
+        found = self._messages.get(kind)
+        if isinstance(found, kind):
+            return found
+        message = decode(self.envelope.body, kind)
+        if self.envelope.header.target == EVERYONE:
+            self._messages[kind] = message
+        return message
 
     def message(self, kind: type[M]) -> M:
         """The public message inside; `Rejected` if it is of another kind."""
         try:
-            return decode(self.envelope.body, kind)
+            return self.decoded(kind)
         except ValueError:
             raise Rejected("malformed") from None
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(raw: bytes) -> Opened:
+    try:
+        signed = _signed_decoder.decode(raw)
+        return Opened(_envelope_decoder.decode(signed.envelope), signed, raw)
+    except (msgspec.MsgspecError, ValueError):
+        raise Rejected("malformed") from None
 
 
 def read(
@@ -73,12 +115,8 @@ def read(
 
     ``runs`` is None before the invitation, when a party cannot know yet which run it will join.
     """
-    try:
-        signed = _signed_decoder.decode(raw)
-        envelope = _envelope_decoder.decode(signed.envelope)
-    except (msgspec.MsgspecError, ValueError):
-        raise Rejected("malformed") from None
-    header = envelope.header
+    opened = _parsed(raw)
+    header = opened.envelope.header
     if header.version != WIRE_VERSION:
         raise Rejected("other version")
     if header.study != study:
@@ -87,12 +125,14 @@ def read(
         raise Rejected("other run")
     if header.target not in targets:
         raise Rejected("misdirected")
-    return Opened(envelope, signed, raw)
+    return opened
 
 
-def body_of(opened: Opened, kind: type[Message], reader: Identity) -> bytes | None:
-    """The message's bytes, unsealed when ``kind`` is private; None if it does not open."""
-    envelope = opened.envelope
+def understood(opened: Opened, kind: type[M], reader: Identity) -> M:
+    """The message, unsealed when ``kind`` is private; ``ValueError`` if it is something else."""
     if not kind.sealed:
-        return envelope.body
-    return reader.open(envelope.body, info=encode(envelope.header))
+        return opened.decoded(kind)
+    body = reader.open(opened.envelope.body, info=encode(opened.envelope.header))
+    if body is None:
+        raise ValueError("it does not open with my key")
+    return decode(body, kind)

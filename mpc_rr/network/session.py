@@ -14,7 +14,6 @@ kinds of round are enough for all of them, each costing a party one message up a
 """
 
 import asyncio
-import hashlib
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
 from mpc_rr.network.per_host import once_per_host
-from mpc_rr.network.sealed import Opened, Rejected, body_of, read
+from mpc_rr.network.sealed import Opened, Rejected, read, understood
 from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
@@ -137,10 +136,7 @@ class Session:
         return good
 
     def _understand(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
-        body = body_of(opened, kind, self.mailbox.identity)
-        if body is None:
-            raise ValueError("it does not open with my key")
-        message = decode(body, kind)
+        message = understood(opened, kind, self.mailbox.identity)
         if check is not None:
             check(message)
         return message
@@ -260,7 +256,7 @@ class PartySession(Session):
         place = (
             self.context,
             self.mailbox.keys_digest,
-            hashlib.sha256(outer.raw).digest(),
+            outer.digest,
             holders,
         )
         return once_per_host(

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from mpc_rr.errors import Dropout, Misconduct, Refused, listing
-from mpc_rr.network.messages import COORDINATOR, Message, decode, encode
-from mpc_rr.network.per_host import once_per_host
+from mpc_rr.network.messages import COORDINATOR, Message
+from mpc_rr.network.per_host import digest_of, once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession, encode_parts
 
 
@@ -68,7 +68,7 @@ class Board:
     def head_after(self, step: str, what: Message) -> bytes:
         """The head once this is added."""
         number = (self.blocks + 1).to_bytes(8, "big")
-        parts = encode_parts(b"mpc-rr block", self.head, number, step.encode(), encode(what))
+        parts = encode_parts(b"mpc-rr block", self.head, number, step.encode(), digest_of(what))
         return hashlib.sha256(parts).digest()
 
     def grow(self, head: bytes) -> None:
@@ -163,8 +163,7 @@ class _Read(Generic[P]):
     def _entry(self, author: str, raw: bytes) -> P:
         if author not in self._asked:
             raise ValueError(f"{author} had nothing to post")
-        signed = self._session.signed(raw, author, self._kind.step)
-        message = decode(signed.envelope.body, self._kind)
+        message = self._session.signed(raw, author, self._kind.step).decoded(self._kind)
         if message.head != self._board.head:
             raise ValueError(f"{author} was shown another board than I")
         if self._check is not None:

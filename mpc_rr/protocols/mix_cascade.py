@@ -26,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from mpc_rr.crypto.onion import LayerKey, usable
 from mpc_rr.errors import Misconduct
 from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.protocols.bulletin_board import (
     Board,
@@ -128,8 +129,8 @@ async def mix_party(
     if output.failed:
         await _blame_party(session, board, cascade, own, output, ())
         return None
-    items = cascade.items(output.batches, len(relays))
-    mine = all(item in batch for item, batch in zip(sealed, items, strict=True))
+    found = once_per_host((board.head, MixOutput), lambda: _places(cascade, output))
+    mine = all(item in places for item, places in zip(sealed, found, strict=True))
     said = await post_party(session, board, Found, Found(board.head, mine))
     if set(board.present) != set(cascade.senders):
         return None
@@ -144,21 +145,27 @@ async def mix_party(
     await post_party(session, board, FinalKey, final, authors=relays)
     opened = await session.hear(MixOpened, check=board.follows)
     board.announced(opened)
-    return _own_found(cascade, items, opened, sealed, messages)
+    read = once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
+    _check_own(read, found, sealed, messages)
+    return read
 
 
-def _own_found(
-    cascade: Cascade,
-    items: list[list[bytes]],
-    opened: MixOpened,
+def _places(cascade: Cascade, output: MixOutput) -> list[dict[bytes, int]]:
+    """Where each sealed message of the output stands in its batch."""
+    batches = cascade.items(output.batches, len(cascade.relays))
+    return [{item: place for place, item in enumerate(batch)} for batch in batches]
+
+
+def _check_own(
+    read: list[list[bytes]],
+    found: list[dict[bytes, int]],
     sealed: Sequence[bytes],
     messages: Sequence[bytes],
-) -> list[list[bytes]]:
-    read = cascade.items(opened.batches, 0)
+) -> None:
+    """Every message was read as it was sent."""
     for batch, item in enumerate(sealed):
-        if read[batch][items[batch].index(item)] != messages[batch]:
+        if read[batch][found[batch][item]] != messages[batch]:
             raise Misconduct("the coordinator does not read my message as I sent it", [COORDINATOR])
-    return read
 
 
 def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
