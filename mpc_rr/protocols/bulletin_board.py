@@ -119,7 +119,8 @@ async def post_party(
     if own is not None:
         _find_own(block, session.me, raw, kind.step)
     entries = read.entries
-    board.lose({name: kind.step for name in asked if name not in entries})
+    if len(entries) < len(asked):
+        board.lose({name: kind.step for name in asked if name not in entries})
     board.grow(read.head)
     if len(board.present) < session.fewest:
         raise Misconduct(
@@ -189,9 +190,8 @@ async def post_coordinator(
     *,
     authors: Collection[str] | None = None,
     check: Check[P] | None = None,
-    all_needed: bool = False,
 ) -> dict[str, P]:
-    """Step 2: publish the entries of all who posted in order. ``all_needed``: or end the study."""
+    """Step 2: publish the entries of all who posted in order."""
     numbered = session.sub(f"block-{board.blocks + 1}")
     asked = board.present if authors is None else tuple(authors)
 
@@ -202,11 +202,7 @@ async def post_coordinator(
             check(message)
 
     gathered = await numbered.gather(kind, check=in_order, senders=asked)
-    missing = gathered.missing(kind.step)
-    if missing and all_needed:
-        reasons = "; ".join(f"{name} ({why})" for name, why in sorted(missing.items()))
-        raise Dropout(f"nothing can follow without {reasons}", missing)
-    board.lose(missing)
+    board.lose(gathered.missing(kind.step))
     check_enough(session, board)
     block = Block(board.head, dict(sorted(gathered.signed.items())))
     await numbered.announce(block)

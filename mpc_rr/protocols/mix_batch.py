@@ -5,6 +5,7 @@ The steps are those of `mpc_rr.protocols.mix_cascade`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import msgspec
@@ -100,7 +101,7 @@ class Found(Posted, frozen=True):
 
 
 class FinalKey(Posted, frozen=True):
-    """5, relay → board: its final key, for all to read the messages."""
+    """5, relay → coordinator: its final key, for all to read the messages."""
 
     step: ClassVar[str] = "final_key"
     key: bytes
@@ -155,19 +156,23 @@ class Cascade:
         parts = (self.context, kind, bytes([place]), batch.to_bytes(4, "big"), sender.encode())
         return encode_parts(b"mpc-rr onion", *parts)
 
-    def _infos(self, batch: int, kind: bytes, sender: str = "") -> list[bytes]:
-        return [
-            self.info(batch, kind, place, "" if place else sender)
-            for place in range(len(self.relays))
-        ]
+    @cached_property
+    def _infos(self) -> dict[tuple[int, bytes], list[bytes]]:
+        """What binds each layer to its place, but for the outermost of all."""
+        return {
+            (batch, kind): [self.info(batch, kind, place) for place in range(len(self.relays))]
+            for batch in range(self.batches)
+            for kind in (b"route", b"final")
+        }
 
     def sealed(self, batch: int, message: bytes) -> bytes:
         """A message under the final keys."""
-        return wrap(message, self.final, self._infos(batch, b"final"))
+        return wrap(message, self.final, self._infos[batch, b"final"])
 
     def onion(self, batch: int, sealed: bytes, sender: str) -> bytes:
         """A sealed message under the route keys."""
-        return wrap(sealed, self.route, self._infos(batch, b"route", sender))
+        outermost = self.info(batch, b"route", 0, sender)
+        return wrap(sealed, self.route, [outermost, *self._infos[batch, b"route"][1:]])
 
     def items(self, batches: Sequence[bytes], layers: int) -> list[list[bytes]]:
         """The single messages of batches; ``ValueError`` unless there is one of each sender."""

@@ -24,7 +24,7 @@ relays instead of all parties.
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.crypto.onion import LayerKey, usable
-from mpc_rr.errors import Misconduct
+from mpc_rr.errors import Dropout, Misconduct
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -68,15 +68,19 @@ def _cascade(
     """The cascade, if all relays are there."""
     if any(relay not in keys for relay in relays):
         return None
-    return Cascade(
-        session.context,
-        tuple(relays),
-        tuple(keys[relay].route for relay in relays),
-        tuple(keys[relay].final for relay in relays),
-        tuple(sorted(board.present)),
-        batches,
-        size,
-    )
+
+    def cascade() -> Cascade:
+        return Cascade(
+            session.context,
+            tuple(relays),
+            tuple(keys[relay].route for relay in relays),
+            tuple(keys[relay].final for relay in relays),
+            tuple(sorted(board.present)),
+            batches,
+            size,
+        )
+
+    return once_per_host((session.context, board.head, batches, size), cascade)
 
 
 def shuffled(items: Sequence[bytes], rng: Randomness) -> list[bytes]:
@@ -132,17 +136,19 @@ async def mix_party(
     found = once_per_host((board.head, MixOutput), lambda: _places(cascade, output))
     mine = all(item in places for item, places in zip(sealed, found, strict=True))
     said = await post_party(session, board, Found, Found(board.head, mine))
-    if set(board.present) != set(cascade.senders):
+    if len(board.present) < len(cascade.senders):
         return None
-    complaining = [name for name, found in said.items() if not found.mine]
+    complaining = once_per_host(
+        (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
+    )
     if complaining:
         await _blame_party(session, board, cascade, own, output, complaining)
         return None
 
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
     session.point_of_no_return()
-    final = None if own is None else FinalKey(board.head, own.final.reveal())
-    await post_party(session, board, FinalKey, final, authors=relays)
+    if own is not None:
+        await session.report(FinalKey(board.head, own.final.reveal()))
     opened = await session.hear(MixOpened, check=board.follows)
     board.announced(opened)
     read = once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
@@ -264,7 +270,7 @@ async def mix_coordinator(
     complaining: list[str] = []
     if not output.failed:
         said = await post_coordinator(session, board, Found)
-        if set(board.present) != set(cascade.senders):
+        if len(board.present) < len(cascade.senders):
             return None
         complaining = [name for name, found in said.items() if not found.mine]
     if output.failed or complaining:
@@ -285,20 +291,19 @@ async def _final_keys(
     session: CoordinatorSession, board: Board, cascade: Cascade
 ) -> list[LayerKey]:
     """The relays' final keys. Whoever keeps hers back now ends the study, and is named."""
-    publics = dict(zip(cascade.relays, cascade.final, strict=True))
-
-    def proper(message: FinalKey) -> None:
-        if not any(LayerKey.revealed(message.key, public) for public in publics.values()):
-            raise ValueError("it is not the final key that was posted")
-
-    said = await post_coordinator(
-        session, board, FinalKey, authors=cascade.relays, check=proper, all_needed=True
-    )
-    found = [LayerKey.revealed(said[relay].key, publics[relay]) for relay in cascade.relays]
-    wrong = [relay for relay, key in zip(cascade.relays, found, strict=True) if key is None]
-    if wrong:
-        raise Misconduct(f"{wrong[0]}'s final key is not the one it posted", wrong)
-    return [key for key in found if key is not None]
+    gathered = await session.gather(FinalKey, senders=cascade.relays)
+    missing, keys = gathered.missing(FinalKey.step), []
+    for relay, public in zip(cascade.relays, cascade.final, strict=True):
+        said = gathered.messages.get(relay)
+        key = None if said is None else LayerKey.revealed(said.key, public)
+        if said is not None and (key is None or said.head != board.head):
+            missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
+        elif key is not None:
+            keys.append(key)
+    if missing:
+        reasons = "; ".join(f"{name} ({why})" for name, why in sorted(missing.items()))
+        raise Dropout(f"the messages cannot be opened without {reasons}", missing)
+    return keys
 
 
 class _Passed:
