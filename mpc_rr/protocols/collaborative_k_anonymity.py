@@ -42,8 +42,8 @@ from mpc_rr.protocols.bulletin_board import (
 )
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
 from mpc_rr.protocols.interface import Ending, StudyProtocol
-from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
-from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party
+from mpc_rr.protocols.mix_batch import Cascade, Found, MixKeys, MixOptions, Onions
+from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party, relay_role
 from mpc_rr.schema import Attribute, Record, Schema
 
 Strategy = Literal["mdav", "mondrian", "generalization"]
@@ -63,9 +63,10 @@ class Partition(Announced, frozen=True):
 
 
 class Agreed(Posted, frozen=True):
-    """4, party → board: the partition, as I have seen it, protects me."""
+    """4, party → board: the partition protects me. A relay of the channel shows its keys, too."""
 
     step: ClassVar[str] = "agreed"
+    keys: MixKeys | None
 
 
 class KAnonymous(Ending, frozen=True):
@@ -217,15 +218,19 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             )
             board.announced(partition)
             groups = _named(partition, known)
-            await post_party(here, board, Agreed, Agreed(board.head))
+            relays = self.mix.chosen(board, seed, str(attempt))
+            channel = here.sub("mix")
+            own_role = relay_role(channel, relays)
+            shown = None if own_role is None else own_role.keys
+            agreed = await post_party(here, board, Agreed, Agreed(board.head, shown))
             if len(board.present) < len(known):
                 continue
 
             # Step 5: send group and confidential values through the anonymous channel.
-            relays = self.mix.chosen(board, seed, str(attempt))
+            keys = {relay: agreed[relay].keys for relay in relays}
             mine = next(number for number, group in enumerate(groups) if session.me in group)
             message = _message(mine, [answers[name] for name in self.confidential])
-            mixed = await mix_party(here.sub("mix"), board, relays, [message])
+            mixed = await mix_party(channel, board, keys, relays, own_role, [message])
             if mixed is not None:
                 # Step 6: everybody makes the release.
                 return self._ending(schema, board, known, partition, mixed[0])
@@ -251,14 +256,15 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
             # Step 3: make the groups. Step 4: see that all agree.
             partition = await self._announce_groups(here, schema, board, known)
-            await post_coordinator(here, board, Agreed)
+            relays = self.mix.chosen(board, seed, str(attempt))
+            agreed = await post_coordinator(here, board, Agreed)
             if len(board.present) < len(known):
                 continue
 
             # Step 5: serve the anonymous channel.
-            relays = self.mix.chosen(board, seed, str(attempt))
+            keys = {relay: agreed[relay].keys for relay in relays}
             size = CODE_BYTES * (1 + len(self.confidential))
-            mixed = await mix_coordinator(here.sub("mix"), board, relays, 1, size)
+            mixed = await mix_coordinator(here.sub("mix"), board, keys, relays, 1, size)
             if mixed is not None:
                 # Step 6: everybody makes the release.
                 return self._ending(schema, board, known, partition, mixed[0])

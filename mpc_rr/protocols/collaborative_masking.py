@@ -45,7 +45,13 @@ from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, ENTRY_BYTES, 
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
-from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party
+from mpc_rr.protocols.mix_cascade import (
+    mix_coordinator,
+    mix_party,
+    post_keys_coordinator,
+    post_keys_party,
+    relay_role,
+)
 from mpc_rr.schema import Attribute, Record, Schema
 
 CANDIDATES_CHOICE = "candidates"
@@ -216,7 +222,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         while True:
             attempt, there = attempt + 1, len(board.present)
             relays = self.mix.chosen(board, seed, str(attempt))
-            mixed = await mix_party(session.sub(f"round-{attempt}"), board, relays, messages)
+            here = session.sub(f"round-{attempt}")
+            own = relay_role(here, relays)
+            keys = await post_keys_party(here, board, relays, own)
+            mixed = await mix_party(here, board, keys, relays, own, messages)
             if mixed is not None:
                 return mixed
             if len(board.present) == there:
@@ -268,8 +277,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         while True:
             attempt += 1
             check_enough(session, board, self.mix.count)
-            relays, here = self.mix.chosen(board, seed, str(attempt)), f"round-{attempt}"
-            mixed = await mix_coordinator(session.sub(here), board, relays, batches, CODE_BYTES)
+            relays = self.mix.chosen(board, seed, str(attempt))
+            here = session.sub(f"round-{attempt}")
+            keys = await post_keys_coordinator(here, board, relays)
+            mixed = await mix_coordinator(here, board, keys, relays, batches, CODE_BYTES)
             if mixed is not None:
                 return mixed
 

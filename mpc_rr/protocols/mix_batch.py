@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
-from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, wrap
+from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import Dropout, InputError
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import encode_parts
@@ -48,12 +48,23 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.relays
 
 
+class MixKeys(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A relay's two public keys for one batch."""
+
+    route: bytes
+    final: bytes
+
+    @property
+    def proper(self) -> bool:
+        """Whether one can seal to them."""
+        return usable(self.route) and usable(self.final) and self.route != self.final
+
+
 class RelayKeys(Posted, frozen=True):
     """1, relay → board: its two keys for this batch."""
 
     step: ClassVar[str] = "relay_keys"
-    route: bytes
-    final: bytes
+    keys: MixKeys
 
 
 class Onions(Message, frozen=True):

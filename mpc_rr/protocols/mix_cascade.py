@@ -23,7 +23,7 @@ relays instead of all parties.
 
 from collections.abc import Mapping, Sequence
 
-from mpc_rr.crypto.onion import LayerKey, usable
+from mpc_rr.crypto.onion import LayerKey
 from mpc_rr.errors import Dropout, Misconduct
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.per_host import once_per_host
@@ -41,6 +41,7 @@ from mpc_rr.protocols.mix_batch import (
     Evidence,
     FinalKey,
     Found,
+    MixKeys,
     MixOpened,
     MixOutput,
     Onions,
@@ -52,29 +53,27 @@ from mpc_rr.protocols.mix_blame import at_relay, judged
 from mpc_rr.randomness import Randomness
 
 
-def _check_keys(message: RelayKeys) -> None:
-    if not usable(message.route) or not usable(message.final) or message.route == message.final:
-        raise ValueError("its keys for the mix are no proper keys")
-
-
 def _cascade(
     session: PartySession | CoordinatorSession,
     board: Board,
-    keys: Mapping[str, RelayKeys],
+    keys: Mapping[str, MixKeys | None],
     relays: Sequence[str],
     batches: int,
     size: int,
 ) -> Cascade | None:
-    """The cascade, if all relays are there."""
-    if any(relay not in keys for relay in relays):
+    """The cascade, if all relays have shown proper keys; those who have not are lost."""
+    proper = {relay: shown for relay in relays if (shown := keys.get(relay)) and shown.proper}
+    if len(proper) < len(relays):
+        missing = [relay for relay in relays if relay not in proper and relay in board.present]
+        board.lose(dict.fromkeys(missing, f"{RelayKeys.step}: it shows no proper keys"))
         return None
 
     def cascade() -> Cascade:
         return Cascade(
             session.context,
             tuple(relays),
-            tuple(keys[relay].route for relay in relays),
-            tuple(keys[relay].final for relay in relays),
+            tuple(proper[relay].route for relay in relays),
+            tuple(proper[relay].final for relay in relays),
             tuple(sorted(board.present)),
             batches,
             size,
@@ -94,20 +93,33 @@ def shuffled(items: Sequence[bytes], rng: Randomness) -> list[bytes]:
 # ── A party ────────────────────────────────────────────────────────────────────────────────────
 
 
+def relay_role(session: PartySession, relays: Sequence[str]) -> "RelayRole | None":
+    """The role of a relay, if we are one."""
+    return RelayRole(session) if session.me in relays else None
+
+
+async def post_keys_party(
+    session: PartySession, board: Board, relays: Sequence[str], own: "RelayRole | None"
+) -> dict[str, MixKeys]:
+    """Step 1, where nothing else is posted just before."""
+    posted = None if own is None else RelayKeys(board.head, own.keys)
+    said = await post_party(session, board, RelayKeys, posted, authors=relays)
+    return {relay: entry.keys for relay, entry in said.items()}
+
+
 async def mix_party(
     session: PartySession,
     board: Board,
+    keys: Mapping[str, MixKeys | None],
     relays: Sequence[str],
+    own: "RelayRole | None",
     messages: Sequence[bytes],
 ) -> list[list[bytes]] | None:
     """Send one message through each batch; returns all messages, by batch, in no order.
 
     None: it came to nothing, nobody has read anything, and the board says who was lost.
     """
-    # Step 1: relays post their keys.
-    own = _RelayRole(session) if session.me in relays else None
-    posted = None if own is None else RelayKeys(board.head, own.route.public, own.final.public)
-    keys = await post_party(session, board, RelayKeys, posted, authors=relays, check=_check_keys)
+    # Step 1: the relays have shown their keys.
     cascade = _cascade(session, board, keys, relays, len(messages), len(messages[0]))
     if cascade is None:
         return None
@@ -184,13 +196,18 @@ def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
         raise ValueError("somebody was lost who was not there")
 
 
-class _RelayRole:
+class RelayRole:
     """What a relay does besides sending its own messages."""
 
     def __init__(self, session: PartySession) -> None:
         self.route = LayerKey.draw(session.rng.fork("route key"))
         self.final = LayerKey.draw(session.rng.fork("final key"))
         self.told = b""
+
+    @property
+    def keys(self) -> MixKeys:
+        """What it shows."""
+        return MixKeys(self.route.public, self.final.public)
 
     async def relay(self, session: PartySession, cascade: Cascade) -> None:
         """Step 3: take off a layer and shuffle, unless something is not in order."""
@@ -222,7 +239,7 @@ async def _blame_party(
     session: PartySession,
     board: Board,
     cascade: Cascade,
-    own: _RelayRole | None,
+    own: RelayRole | None,
     output: MixOutput,
     complaining: Sequence[str],
 ) -> None:
@@ -244,14 +261,27 @@ async def _blame_party(
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
 
 
+async def post_keys_coordinator(
+    session: CoordinatorSession, board: Board, relays: Sequence[str]
+) -> dict[str, MixKeys]:
+    """Step 1: publish the relays' keys."""
+    said = await post_coordinator(session, board, RelayKeys, authors=relays)
+    return {relay: entry.keys for relay, entry in said.items()}
+
+
 async def mix_coordinator(
-    session: CoordinatorSession, board: Board, relays: Sequence[str], batches: int, size: int
+    session: CoordinatorSession,
+    board: Board,
+    keys: Mapping[str, MixKeys | None],
+    relays: Sequence[str],
+    batches: int,
+    size: int,
 ) -> list[list[bytes]] | None:
     """The coordinator's part: it carries the batches from relay to relay, and reads with all."""
-    # Step 1: publish the relays' keys.
-    keys = await post_coordinator(session, board, RelayKeys, authors=relays, check=_check_keys)
+    # Step 1: the relays have shown their keys.
     cascade = _cascade(session, board, keys, relays, batches, size)
     if cascade is None:
+        check_enough(session, board)
         return None
 
     # Steps 2 and 3: gather the onions and pass them from relay to relay.
