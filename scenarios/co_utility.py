@@ -9,8 +9,8 @@ profile is played as a real (simulated) study, and two things are measured each 
 * exposure: how likely it is that somebody who knows Ann's district, age and education picks her
   confidential values out of what was published.
 
-Ann's gain is *interest* × accuracy, if she gets the data, minus *concern* × exposure. Her best reply
-depends on what she cares about, so it is shown for a grid of both. The strategies:
+Ann's gain is *interest* × accuracy, if she gets the data, minus *concern* × exposure. Her best
+reply depends on what she cares about, so it is shown for a grid of both. The strategies:
 
 * follow: report truthfully;
 * refuse: do not take part (and get the data only if they are for all);

@@ -1,0 +1,306 @@
+"""Block aggregation (paper 002): answers drawn partly from a table that follows the estimate.
+
+A client tells the truth with probability p; otherwise it draws from the table T that it was shown,
+one share for each combination of answers. Between blocks of clients, T is set to the estimate so
+far.
+
+What the paper gets wrong (``docs/errata.md``): the answer v is p + (1−p)·T[v] likely if it is true
+and (1−p)·T[v] if it is not, so one answer changes an attacker's odds by 1 + p/((1−p)·T[v]), without
+bound as T[v] goes to 0; ln(1/(1−p)) is not the price. A floor γ mixes T with the uniform table and
+bounds it. And Eq. 4 on the last block alone throws away all blocks before; `pooled` and `likely`
+use all of them.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.distribution import Estimate, project_to_simplex
+from mpc_rr.estimation.matrix import Array, Codes, Uniform
+
+TOLERANCE = 1e-7
+MOST_ITERATIONS = 5000
+
+
+# ── What an answer costs ───────────────────────────────────────────────────────────────────────
+
+
+def check_truth(p: float) -> None:
+    """`InputError` unless this is a probability of telling the truth that leaves a doubt."""
+    if not 0 < p < 1:
+        raise InputError(f"p, the probability of the true answer, lies between 0 and 1, not {p}")
+
+
+def claimed_epsilon(p: float) -> float:
+    """What Theorem 4.1 says an answer costs."""
+    return -math.log1p(-p)
+
+
+def answer_epsilon(p: float, table: Array) -> float:
+    """What an answer costs: by how much, at most, it changes anybody's odds (as a logarithm)."""
+    smallest = float(np.min(table))
+    return math.inf if smallest <= 0 else math.log1p(p / ((1 - p) * smallest))
+
+
+def epsilon_bound(p: float, floor: float, cells: int) -> float:
+    """What an answer costs at most, whatever table follows, if it has this floor."""
+    return math.inf if floor <= 0 else math.log1p(p * cells / ((1 - p) * floor))
+
+
+def floored(table: Array, floor: float) -> Array:
+    """A table mixed with the uniform one: no cell is below floor / cells."""
+    return (1 - floor) * table + floor / table.size
+
+
+def truth_for(epsilon: float, floor: float, cells: int) -> float:
+    """The p at which an answer costs this much at most."""
+    odds = math.expm1(epsilon) * floor / cells
+    return odds / (1 + odds)
+
+
+# ── Answers ────────────────────────────────────────────────────────────────────────────────────
+
+
+def respond(cells: Codes, table: Array, p: float, uniform: Uniform) -> Codes:
+    """What clients with these true cells answer, if all are shown the same table."""
+    chances = uniform((len(cells), 2))
+    limits = np.cumsum(table.ravel())
+    drawn = np.searchsorted(limits / limits[-1], chances[:, 1], side="right")
+    told: Codes = np.where(chances[:, 0] < p, cells, np.minimum(drawn, table.size - 1))
+    return told
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answers about one combination of attributes, block by block."""
+
+    p: float
+    tables: Array
+    """The table each block was shown, flat."""
+    counts: Codes
+    """How often each cell was answered, by block."""
+
+    def __post_init__(self) -> None:
+        check_truth(self.p)
+        if self.tables.shape != self.counts.shape or self.tables.ndim != 2:
+            raise InputError("there must be a table and counts for each block")
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return int(self.counts.sum())
+
+    @property
+    def mean_table(self) -> Array:
+        """The table that was shown, on average over all who answered."""
+        weights = self.counts.sum(axis=1)
+        mean: Array = weights @ self.tables / max(weights.sum(), 1)
+        return mean
+
+
+def of_block(counts: Codes, table: Array, p: float) -> Array:
+    """Eq. 4: the shares that one block tells. They may be negative."""
+    shares: Array = (counts / max(counts.sum(), 1) - (1 - p) * table) / p
+    return shares
+
+
+def pooled(answered: Answered) -> Estimate:
+    """Eq. 4 on all blocks at once: unbiased, with standard errors that include sampling."""
+    n = answered.n
+    if n == 0:
+        raise InputError("nobody has answered")
+    total, mean = answered.counts.sum(axis=0), answered.mean_table
+    shares = of_block(total, mean, answered.p)
+    reported = total / n
+    return Estimate(shares, np.sqrt(reported * (1 - reported) / n) / answered.p, n)
+
+
+def likely(answered: Answered) -> Array:
+    """The most likely distribution, given the answers of all blocks (expectation maximization).
+
+    An answer v of block b was true with probability p·π[v] / (p·π[v] + (1−p)·T_b[v]).
+    """
+    p, counts = answered.p, answered.counts.astype(np.float64)
+    noise = (1 - p) * answered.tables
+    shares = project_to_simplex(pooled(answered).shares)
+    shares = np.maximum(shares, 1e-6 / shares.size)
+    for _ in range(MOST_ITERATIONS):
+        true = p * shares
+        expected: Array = (counts * true / (true + noise)).sum(axis=0)
+        before, shares = shares, expected / expected.sum()
+        if np.abs(shares - before).max() < TOLERANCE:
+            break
+    return shares
+
+
+def expected_error(shares: Array, table: Array, p: float, n: int) -> float:
+    """The root of the summed squared errors of pooled counts, over all cells, in closed form.
+
+    Only the randomization counts here: the true counts are given.
+    """
+    true, other = p + (1 - p) * table, (1 - p) * table
+    spread = shares * true * (1 - true) + (1 - shares) * other * (1 - other)
+    return math.sqrt(n * float(spread.sum())) / p
+
+
+# ── From block to block ────────────────────────────────────────────────────────────────────────
+
+
+def next_table(answered: Answered, floor: float) -> Array:
+    """The table for the next block: the estimate so far, made proper, with the floor."""
+    return floored(project_to_simplex(pooled(answered).shares), floor)
+
+
+def interval_width(share: float, n: int, p: float, table: float, alpha: float = 0.05) -> float:
+    """δ* of §5: the width of the confidence interval of one block's estimate of a share."""
+    reported = p * share + (1 - p) * table
+    return 2 * float(ndtri(1 - alpha / 2)) * math.sqrt(reported * (1 - reported) / n) / p
+
+
+def converged_at(estimates: Sequence[float], widths: Sequence[float]) -> int | None:
+    """§5's stopping rule: the first block from which on all steps stay within the interval."""
+    steps = zip(itertools.pairwise(estimates), widths[1:], strict=True)
+    within = [abs(later - earlier) < width for (earlier, later), width in steps]
+    if not within or not within[-1]:
+        return None
+    first = len(within)
+    while first > 0 and within[first - 1]:
+        first -= 1
+    return first + 1
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A whole collection on one combination, simulated: the answers, and the last block's own."""
+
+    answered: Answered
+    by_block: Array
+    """Eq. 4 of each block alone."""
+
+
+def collect(
+    cells: Codes, size: int, p: float, block: int, uniform: Uniform, floor: float = 0.0
+) -> Collection:
+    """Ask clients block by block, the table following the estimate; as version 2 of the paper.
+
+    With ``block = 1`` it is version 1. A floor of 0 is the paper's and bounds nothing.
+    """
+    check_truth(p)
+    tables, counts, alone = [], [], []
+    table = np.full(size, 1 / size)
+    for start in range(0, len(cells), block):
+        told = respond(cells[start : start + block], table, p, uniform)
+        tables.append(table)
+        counts.append(np.bincount(told, minlength=size))
+        alone.append(of_block(counts[-1], table, p))
+        so_far = Answered(p, np.array(tables), np.array(counts))
+        table = next_table(so_far, floor)
+    return Collection(Answered(p, np.array(tables), np.array(counts)), np.array(alone))
+
+
+# ── How far two tables are apart ───────────────────────────────────────────────────────────────
+
+
+def l2_distance(first: Array, second: Array) -> float:
+    """The Euclidean distance of two tables."""
+    return float(np.sqrt(((np.asarray(first) - np.asarray(second)) ** 2).sum()))
+
+
+def jensen_shannon_divergence(first: Array, second: Array) -> float:
+    """Eq. 2, with natural logarithms, of two tables that are normalized first."""
+    one, two = (np.asarray(t, dtype=np.float64).ravel() for t in (first, second))
+    one, two = one / one.sum(), two / two.sum()
+    middle = (one + two) / 2
+
+    def information(share: Array) -> float:
+        seen = share > 0
+        return float((share[seen] * np.log(share[seen] / middle[seen])).sum())
+
+    return max((information(one) + information(two)) / 2, 0.0)
+
+
+def jensen_shannon_distance(first: Array, second: Array) -> float:
+    """The root of the divergence, which is a distance; what the paper's tables show."""
+    return math.sqrt(jensen_shannon_divergence(first, second))
+
+
+# ── Independence ───────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Independence:
+    """The outcome of a test whether all attributes of a table are independent."""
+
+    statistic: float
+    critical: float
+    p_value: float
+
+    @property
+    def rejected(self) -> bool:
+        """Whether independence is rejected."""
+        return self.statistic > self.critical
+
+
+def independent_version(shares: Array) -> Array:
+    """The table of the same shape and margins in which all attributes are independent."""
+    table = np.asarray(shares)
+    axes = range(table.ndim)
+    product = np.ones(table.shape)
+    for axis in axes:
+        margin = table.sum(axis=tuple(other for other in axes if other != axis))
+        product = product * margin.reshape([-1 if other == axis else 1 for other in axes])
+    return product
+
+
+def chi_square(shares: Array, n: int) -> float:
+    """Pearson's statistic of a table against its independent version."""
+    expected = independent_version(shares) * n
+    seen = expected > 0
+    return float((((shares * n - expected) ** 2)[seen] / expected[seen]).sum())
+
+
+def independence_test(
+    shape: Sequence[int],
+    answered: Answered,
+    uniform: Uniform,
+    *,
+    alpha: float = 0.05,
+    samples: int = 199,
+) -> Independence:
+    """Monte Carlo test (§6 and §7.3): is what was found more than the randomization makes?
+
+    The most likely table is found from the answers; tables are drawn from its independent version
+    and answered with the very tables that the clients were shown; the statistic must exceed all
+    but a share ``alpha`` of theirs.
+    """
+    size = math.prod(shape)
+    if answered.tables.shape[1] != size:
+        raise InputError(f"the answers are about {answered.tables.shape[1]} cells, not {size}")
+    if samples < 1 / alpha:
+        raise InputError(f"a level of {alpha} needs at least {math.ceil(1 / alpha)} samples")
+    n, found = answered.n, likely(answered).reshape(shape)
+    statistic = chi_square(found, n)
+    null = independent_version(found).ravel()
+    drawn = np.sort([
+        chi_square(likely(_answered_again(answered, null, uniform)).reshape(shape), n)
+        for _ in range(samples)
+    ])  # fmt: skip
+    critical = float(drawn[min(math.ceil((samples + 1) * (1 - alpha)), samples) - 1])
+    p_value = (1 + int((drawn >= statistic).sum())) / (samples + 1)
+    return Independence(statistic, critical, p_value)
+
+
+def _answered_again(answered: Answered, null: Array, uniform: Uniform) -> Answered:
+    """New people from a distribution, asked with the same tables in blocks of the same size."""
+    counts = []
+    for table, block in zip(answered.tables, answered.counts, strict=True):
+        shares = answered.p * null + (1 - answered.p) * table
+        limits = np.cumsum(shares / shares.sum())
+        told = np.searchsorted(limits, uniform((int(block.sum()),)), side="right")
+        counts.append(np.bincount(np.minimum(told, len(null) - 1), minlength=len(null)))
+    return Answered(answered.p, answered.tables, np.array(counts))
