@@ -17,11 +17,13 @@ from rich.text import Text
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
 from mpc_rr.anonymized import anonymized_document
+from mpc_rr.block_tables import blocks_document
 from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.privacy.odds import in_words
+from mpc_rr.protocols.block_aggregation import BlockParticipation, CollectedBlocks
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected, Participation
@@ -43,6 +45,7 @@ STEP_WORDS = {
     "first_answer": "parties report randomized answers, to find dependences",
     "view_answer": "parties report one group of answers each, randomized",
     "answer": "parties report their randomized answers",
+    "block_answer": "a block of parties answers",
     "partial": "round 2 of 2: parties publish masked vectors",
     "commitments": "respondents commit to what they will show",
     "openings": "respondents open their commitments",
@@ -57,6 +60,7 @@ STEP_WORDS = {
     "result_seen": "parties confirm the result",
     "goodbye": "parties take their leave",
 }
+MOST_WATCHED = 12
 MEASURE_WORDS = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}
 
 
@@ -87,8 +91,11 @@ class _Progress:
         bar = Table.grid(padding=(0, 1))
         bar.add_row(ProgressBar(max(wanted, 1), done, width=30), f"{done}/{wanted}", what + again)
         seconds = time.monotonic() - self._started
+        rows = Table.grid(padding=(0, 1))
+        for name, share in now.preview[:MOST_WATCHED]:
+            rows.add_row(escape(name), f"{share:.1%}", ProgressBar(1.0, share, width=30))
         traffic = f"{now.messages:,} messages · {size(now.bytes)} · {seconds:.0f} s"
-        return Group(bar, Text(traffic, style="dim"))
+        return Group(bar, rows, Text(traffic, style="dim"))
 
 
 def watcher(console: Console) -> Watch:
@@ -177,6 +184,15 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
             show_randomized_pairs(console, ending)
         case Collected() | CollectedViews():
             show_collected(console, ending, study)
+        case CollectedBlocks():
+            show_blocks(console, ending)
+        case BlockParticipation():
+            console.print(
+                f"[green]Done[/]: {ending.n} of {ending.asked} parties answered. Your "
+                f"{len(ending.view)} answers cost ε = {ending.epsilon:.3g} with the tables you "
+                f"were shown (the paper would say {ending.claimed_epsilon:.3g}).",
+                highlight=False,
+            )
         case KAnonymous():
             show_groups(console, ending, study)
         case MaskedRelease():
@@ -187,6 +203,38 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
                 "is randomized. Estimates are in the coordinator's result folder.",
                 highlight=False,
             )
+
+
+def show_blocks(console: Console, found: CollectedBlocks) -> None:
+    """Every table with its price and whether its attributes depend on each other."""
+    document = blocks_document(found)
+    console.print(
+        f"[green]Done[/]: {found.n} of {len(found.asked)} parties answered, in "
+        f"{document['blocks']} blocks.",
+        highlight=False,
+    )
+    for party, reason in found.faulty.items():
+        console.print(f"[yellow]Left out[/]: {escape(f'{party} ({reason})')}", highlight=False)
+    if found.silent:
+        said = f"{listing(found.silent)} did not answer"
+        console.print(f"[yellow]Left out[/]: {escape(said)}", highlight=False)
+    table = Table(title="Tables", title_justify="left")
+    for heading in ("attributes", "answers", "ε of an answer", "largest error", "p-value"):
+        table.add_column(heading, justify="left" if heading == "attributes" else "right")
+    for row in document["tables"]:
+        test = row.get("independence")
+        table.add_row(
+            escape(" & ".join(row["attributes"])),
+            str(row["n"]),
+            f"{row['epsilon_of_an_answer']['largest']:.2f}",
+            f"{np.max(row['standard_errors']):.1%}",
+            "–" if test is None else f"{test['p_value']:.2f}",
+        )
+    console.print(table)
+    console.print(
+        "[dim]p-value: of independence, by Monte Carlo with the very tables that were shown.[/]",
+        highlight=False,
+    )
 
 
 def show_groups(console: Console, found: KAnonymous, study: Study) -> None:

@@ -178,10 +178,10 @@ def pair_csv(rows: Attribute, columns: Attribute, table: Sequence[Sequence[objec
     return csv_text(lines)
 
 
-def pair_file(number: int, first: str, second: str) -> str:
-    """A file name for the table of a pair."""
+def pair_file(number: int, *names: str) -> str:
+    """A file name for the table of a pair, or of more attributes."""
     plain = ("".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in name)
-             for name in (first, second))  # fmt: skip
+             for name in names)  # fmt: skip
     return f"{number:02}-{'--'.join(plain)}.csv"
 
 

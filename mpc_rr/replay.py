@@ -1,6 +1,6 @@
 """A recorded study: the lines of its public transcript, and a session that plays them again."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mpc_rr.crypto.identity import PublicIdentity
@@ -86,6 +86,9 @@ class ReplaySession:
 
     def point_of_no_return(self) -> None:
         """It is past."""
+
+    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Nobody watches."""
 
     @property
     def context(self) -> bytes:

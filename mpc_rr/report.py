@@ -56,6 +56,7 @@ def _page(study: Study, result: dict[str, Any], cost: dict[str, Any], truth: Pat
     if result["status"] == "done":
         parts += [_privacy(result["privacy"]), _design(result), _dependences(result, study)]
         parts += [_marginals(result, true_shares), _pairs(result), _groups(result), _masks(result)]
+        parts.append(_block_tables(result))
     parts.append(_costs(cost))
     title = _text(study.title)
     return (
@@ -178,6 +179,21 @@ def _cell(value: float | None) -> object:
     if value is None:
         return "hidden"
     return value if isinstance(value, int) else f"{value:.1%}"
+
+
+def _block_tables(result: dict[str, Any]) -> str:
+    """The tables of a block aggregation."""
+    if "tables" not in result:
+        return ""
+    rows = [
+        (" & ".join(t["attributes"]), t["n"], f"{t['epsilon_of_an_answer']['largest']:.2f}",
+         f"{np.max(t['standard_errors']):.1%}",
+         f"{t['independence']['p_value']:.2f}" if "independence" in t else "not tested")
+        for t in result["tables"]
+    ]  # fmt: skip
+    head = ("attributes", "answers", "largest ε of an answer", "largest error", "p-value")
+    told = "<p>p-value: of independence, by Monte Carlo with the very tables that were shown.</p>"
+    return "<h2>Tables</h2>" + _table(head, rows) + told
 
 
 def _groups(result: dict[str, Any]) -> str:

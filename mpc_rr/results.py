@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import msgspec
 
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.anonymized import anonymized_document, anonymized_files
+from mpc_rr.block_tables import block_participation_document, blocks_document, blocks_files
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.estimation.dependence import Dependence, Table, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
@@ -28,6 +29,7 @@ from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.privacy.ledger import Ledger, bounded
 from mpc_rr.privacy.odds import in_words
+from mpc_rr.protocols.block_aggregation import BlockParticipation, CollectedBlocks
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected, Participation
@@ -166,7 +168,7 @@ def counted(ending: Ending | None, members: Sequence[str]) -> list[str]:
     match ending:
         case Collected():
             return list(ending.answered)
-        case CollectedViews():
+        case CollectedViews() | CollectedBlocks():
             return list(ending.answers)
         case PairCounts() | RandomizedPairs():
             there = [name for name in members if name not in ending.lost]
@@ -179,19 +181,22 @@ def counted(ending: Ending | None, members: Sequence[str]) -> list[str]:
             return []
 
 
+_DOCUMENTS: dict[tuple[type[Ending], ...], Callable[[Any], dict[str, Any]]] = {
+    (PairCounts,): counts_document,
+    (RandomizedPairs,): pairs_document,
+    (Collected, CollectedViews): collected_document,
+    (Participation, ViewParticipation): participation_document,
+    (KAnonymous, MaskedRelease): anonymized_document,
+    (CollectedBlocks,): blocks_document,
+    (BlockParticipation,): block_participation_document,
+}
+
+
 def ending_document(ending: Ending) -> dict[str, Any]:
     """What a study found, or what a party knows of it."""
-    match ending:
-        case PairCounts():
-            return counts_document(ending)
-        case RandomizedPairs():
-            return pairs_document(ending)
-        case Collected() | CollectedViews():
-            return collected_document(ending)
-        case Participation() | ViewParticipation():
-            return participation_document(ending)
-        case KAnonymous() | MaskedRelease():
-            return anonymized_document(ending)
+    for kinds, document in _DOCUMENTS.items():
+        if isinstance(ending, kinds):
+            return document(ending)
     raise TypeError(type(ending).__name__)
 
 
@@ -206,6 +211,8 @@ def ending_files(ending: Ending) -> dict[str, str]:
             return collected_files(ending)
         case KAnonymous() | MaskedRelease():
             return anonymized_files(ending)
+        case CollectedBlocks():
+            return blocks_files(ending)
         case _:
             return {}
 

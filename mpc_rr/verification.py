@@ -36,6 +36,7 @@ from mpc_rr.network.messages import (
     decode,
 )
 from mpc_rr.network.sealed import Rejected, read
+from mpc_rr.protocols.block_aggregation import CollectedBlocks
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.collection import Collected
@@ -309,7 +310,7 @@ def _check_head(
 
 def _with_reasons(ending: Ending, result: dict[str, Any], members: Sequence[str]) -> Ending:
     """Why somebody's answer is missing cannot be seen from outside, only that it is."""
-    if isinstance(ending, Collected | CollectedViews):
+    if isinstance(ending, Collected | CollectedViews | CollectedBlocks):
         missing = (*result.get("silent", ()), *result.get("faulty", ()))
         if sorted(missing) != sorted(ending.silent):
             raise DoesNotHold("result.json: silent and faulty are not those without an answer")

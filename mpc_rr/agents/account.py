@@ -153,6 +153,16 @@ class Account:
                 "a state folder of its own; nothing was sent"
             )
 
+    def settle(self, study: Study, releases: list[Release]) -> None:
+        """Enter what a study costs after all, instead of what it might have cost at most."""
+        before = [entry for entry in self._books.releases if entry.study == study.name]
+        most = math.fsum(entry.release.epsilon for entry in before)
+        if math.fsum(release.epsilon for release in releases) > most * (1 + 1e-9):
+            raise InputError(f"study {study.name!r} would cost more than it said; nothing was sent")
+        others = [entry for entry in self._books.releases if entry.study != study.name]
+        self._books.releases = others + [_Entry.of(release) for release in releases]
+        self._save()
+
     def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
         """What was drawn for a study under this label; drawn and kept if it is new."""
         drawn = self._books.enrolments[study.name].drawn

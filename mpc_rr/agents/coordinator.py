@@ -140,6 +140,7 @@ class Coordinator:
             wanted,
             self.mailbox.messages,
             self.mailbox.bytes,
+            self.mailbox.preview,
         )
 
     async def run(self) -> Outcome:

@@ -43,6 +43,8 @@ class Progress:
     wanted: int
     messages: int
     bytes: int
+    preview: tuple[tuple[str, float], ...] = ()
+    """Shares as they are now."""
 
 
 @dataclass(frozen=True)

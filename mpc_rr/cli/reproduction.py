@@ -20,7 +20,8 @@ from mpc_rr.results import check_folder, write_folder
 def reproduce_command(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(REPRODUCTIONS)}.")],
     data: Annotated[
-        Path | None, typer.Option(help="The Adult data as CSV, where they are needed.")
+        Path | None,
+        typer.Option(help="The Adult data as CSV, or for rrba-table5 and 6 a network (.bif)."),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(help="How often to repeat the experiment; each has its default.")

@@ -92,6 +92,8 @@ class Mailbox:
         self.run: bytes = b""
         self.session_root = ""
         self.keys: dict[str, PublicIdentity] = {}
+        self.preview: tuple[tuple[str, float], ...] = ()
+        """For a coordinator: shares as they are now, for people to watch."""
         self.keys_digest: bytes = b""
         """For a party: the digest of the roster from which it has the keys."""
         self.rejected: Counter[str] = Counter()

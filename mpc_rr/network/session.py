@@ -15,9 +15,9 @@ kinds of round are enough for all of them, each costing a party one message up a
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Self
+from typing import Any, Generic, Self
 
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
@@ -29,6 +29,8 @@ from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
 """By its label, something random that is drawn and accounted for once, and then always the same."""
+Spend = Callable[[list[Any]], None]
+"""Takes releases (`mpc_rr.privacy.ledger.Release`); they must not cost more than was planned."""
 Check = Callable[[M], None]
 """Raises ``ValueError`` with the reason if an honest sender would not send this message."""
 
@@ -180,11 +182,14 @@ class PartySession(Session):
         """The session of a sub-protocol; what is drawn once stays drawn."""
         session = super().sub(label)
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
-        session.choices = self.choices
+        session.choices, session.spend = self.choices, self.spend
         return session
 
     choices: Mapping[str, str] = {}
     """What this party has decided for itself, by keywords that its protocol knows."""
+
+    spend: Spend
+    """Enter in the books what this study costs after all (set by the party's agent)."""
 
     async def report(self, message: Message) -> bytes:
         """Write publicly to the coordinator; returns the signed bytes."""
@@ -360,6 +365,10 @@ class CoordinatorSession(Session):
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
+
+    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Let people watch: shares under their names, as they are now."""
+        self.mailbox.preview = tuple(rows)
 
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""

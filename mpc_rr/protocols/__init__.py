@@ -6,6 +6,7 @@ import anything else that acts. A study file names its protocol by the tag of it
 
 from typing import get_args
 
+from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -28,6 +29,7 @@ AnyProtocol = (
     | RRViews
     | CollaborativeKAnonymity
     | CollaborativeMasking
+    | BlockAggregation
 )
 """All protocols a study file may name; msgspec tells them apart by their tag."""
 PROTOCOL_NAMES = tuple(str(kind.__struct_config__.tag) for kind in get_args(AnyProtocol))

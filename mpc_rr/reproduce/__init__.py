@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from mpc_rr.errors import InputError
-from mpc_rr.reproduce import confidentiality, lambdas, mdrr_figures, mdrr_tables
+from mpc_rr.reproduce import blocks, confidentiality, lambdas, mdrr_figures, mdrr_tables
 from mpc_rr.reproduce.adult import (
     CONFIDENTIALITY_ATTRIBUTES,
     MDRR_ATTRIBUTES,
@@ -28,13 +28,37 @@ class OnData:
     compute: Callable[[Records, int, int, Progress], Reproduction]
 
 
-REPRODUCTIONS: dict[str, OnData | Callable[[], Reproduction]] = {
+@dataclass(frozen=True)
+class OnNetwork:
+    """A reproduction that samples a Bayesian network."""
+
+    runs: int
+    compute: Callable[[Path, int, int, Progress], Reproduction]
+
+
+@dataclass(frozen=True)
+class OnNothing:
+    """A reproduction that needs no data, and how often it repeats its experiment."""
+
+    runs: int
+    compute: Callable[[int, int, Progress], Reproduction]
+
+
+Kind = OnData | OnNetwork | OnNothing | Callable[[], Reproduction]
+REPRODUCTIONS: dict[str, Kind] = {
     "mdrr-table1": OnData(MDRR_ATTRIBUTES, 1000, mdrr_tables.table1),
     "mdrr-table2": OnData(MDRR_ATTRIBUTES, 1000, mdrr_tables.table2),
     "mdrr-fig1": mdrr_figures.figure1,
     "mdrr-fig2": OnData(MDRR_ATTRIBUTES, 1000, mdrr_figures.figure2),
     "mdrr-fig3": OnData(MDRR_ATTRIBUTES, 200, mdrr_figures.figure3),
     "lambda-table1": lambdas.table1,
+    "rrba-table4": OnNothing(100, blocks.table4),
+    "rrba-table5": OnNetwork(100, partial(blocks.distances, 0.4, 0.35, 5)),
+    "rrba-table6": OnNetwork(100, partial(blocks.distances, 0.5, 0.5, 6)),
+    "rrba-fig5": OnNothing(40, partial(blocks.convergence, (0.5,), blocks.FIGURE_SHARES, 5)),
+    "rrba-fig6": OnNothing(
+        40, partial(blocks.convergence, blocks.FIGURE_TRUTHS, (0.072, 0.116, 0.356, 0.446), 6)
+    ),
     "confidentiality-table1": confidentiality.table1,
     **{
         f"confidentiality-fig{number}": OnData(
@@ -61,21 +85,40 @@ def reproduce(
     if name not in REPRODUCTIONS:
         raise InputError(f"there is no {name!r} to reproduce; known: {', '.join(REPRODUCTIONS)}")
     found = REPRODUCTIONS[name]
-    if not isinstance(found, OnData):
+    if not isinstance(found, OnData | OnNetwork | OnNothing):
         if data is not None or runs is not None:
             raise InputError(f"{name} needs neither --data nor --runs")
         return found()
-    if data is None:
-        raise InputError(
-            f"{name} needs the Adult data: give --data FILE.csv (mpc-rr data adult downloads it)"
-        )
     if runs is not None and runs < 1:
         raise InputError(f"the number of runs must be positive, not {runs}")
     if seed < 0:
         raise InputError(f"a seed must not be negative, not {seed}")
-    records = read_adult(data, found.attributes)
     repeats = found.runs if runs is None else runs
-    result = found.compute(records, repeats, seed, progress)
+    result = _computed(name, found, data, repeats, seed, progress)
     few = "" if repeats >= found.runs else f"; {found.runs:,} are needed to trust the verdicts"
     remark = f"{repeats:,} run{'s' if repeats > 1 else ''}, seed {seed}{few}."
     return replace(result, remarks=(*result.remarks, remark))
+
+
+def _computed(
+    name: str,
+    found: OnData | OnNetwork | OnNothing,
+    data: Path | None,
+    runs: int,
+    seed: int,
+    progress: Progress,
+) -> Reproduction:
+    match found:
+        case OnNothing():
+            if data is not None:
+                raise InputError(f"{name} needs no --data")
+            return found.compute(runs, seed, progress)
+        case OnNetwork():
+            return found.compute(blocks.need_network(name, data), runs, seed, progress)
+        case OnData():
+            if data is None:
+                raise InputError(
+                    f"{name} needs the Adult data: give --data FILE.csv (mpc-rr data adult "
+                    "downloads it)"
+                )
+            return found.compute(read_adult(data, found.attributes), runs, seed, progress)

@@ -16,6 +16,7 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.network import messages as wire
 from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
+from mpc_rr.protocols.block_aggregation import BlockAnswer, Question
 from mpc_rr.protocols.bulletin_board import Announced, Block, Posted
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed, Partition
 from mpc_rr.protocols.collaborative_masking import MaskedRecord
@@ -127,6 +128,8 @@ def samples():
             RouteKey(bytes(32), bytes(32), b"raw"),
             Evidence(bytes(32), {"alice": b"raw"}, {"bob": b"raw"}),
             MaskedRecord(bytes(32), (1,), (2, -3)),
+            Question(1, 0, (bytes(16),)),
+            BlockAnswer(bytes(36)),
         )
     }
 

@@ -1,0 +1,368 @@
+"""Block aggregation (paper 002, RRBA): tables that follow the answers, block after block.
+
+1. From the study file follow the combinations of ``together`` attributes and the views: every
+   combination is in one view, and no attribute twice in a view.
+2. Parties are asked in blocks. Each gets a view and, for each of its combinations, a table T: at
+   first uniform, then what all earlier blocks tell, mixed with the uniform table (``floor``).
+3. A party refuses a table that is no distribution or goes below the floor. It enters in its books
+   what its answers cost with these very tables. For each combination it then answers the truth
+   with probability p, and otherwise draws from T; once and for all.
+4. The coordinator takes what comes until the deadline, updates all tables, and asks the next block.
+   With ``block = 1`` this is the paper's first version, client by client.
+5. It announces the digest of all answers. Whoever has them estimates every table, and can repeat
+   what T was shown to whom: each answer names the digest of the question.
+"""
+
+import hashlib
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from mpc_rr.errors import InputError, Refused
+from mpc_rr.estimation.blocks import (
+    Answered,
+    answer_epsilon,
+    check_truth,
+    claimed_epsilon,
+    epsilon_bound,
+    next_table,
+    respond,
+)
+from mpc_rr.estimation.combinations import Combination, View, combination_views
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.network.messages import Message, encode
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.collection import (
+    MEMBER_BYTES,
+    AnswersTaken,
+    answers_digest,
+    check_enough,
+    plausible,
+)
+from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.randomness import Randomness
+from mpc_rr.schema import Record, Schema
+
+CELL_BYTES = 4
+QUESTION_BYTES = 32
+LARGEST_TABLE = 100_000
+ROUNDING = 1e-9
+
+
+class Question(Message, frozen=True):
+    """2, coordinator → party: its block, its view, and the table of each of its combinations."""
+
+    step: ClassVar[str] = "question"
+    block: int
+    view: int
+    tables: tuple[bytes, ...]
+    """Shares as float64, little-endian."""
+
+    @property
+    def digest(self) -> bytes:
+        """By which an answer names its question."""
+        return hashlib.sha256(b"mpc-rr question\0" + encode(self)).digest()
+
+    def shares(self) -> list[Array]:
+        """The tables, flat; ``ValueError`` if these are no numbers."""
+        return [np.frombuffer(table, dtype="<f8") for table in self.tables]
+
+
+class BlockAnswer(Message, frozen=True):
+    """4, party → coordinator, public: the digest of its question, and a cell for each combination.
+
+    Four bytes each, little-endian.
+    """
+
+    step: ClassVar[str] = "block_answer"
+    answer: bytes
+
+
+class CollectedBlocks(Ending, frozen=True):
+    """The answers of all blocks, and the tables they were shown."""
+
+    schema: Schema
+    options: "BlockAggregation"
+    asked: tuple[str, ...]
+    answers: dict[str, bytes]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    shown: dict[Combination, list[bytes]]
+    """The table of each combination in each block."""
+    counts: dict[Combination, list[list[int]]]
+    """How often each cell was answered, by combination and block."""
+
+    def __repr__(self) -> str:
+        return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return len(self.answers)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as it was announced."""
+        return answers_digest(self.answers)
+
+    def answered(self, combination: Combination) -> Answered:
+        """The answers about one combination, as the mathematics wants them."""
+        tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
+        return Answered(self.options.p, tables, np.array(self.counts[combination]))
+
+
+class BlockParticipation(Ending, frozen=True):
+    """What a party knows in the end."""
+
+    schema: Schema
+    asked: int
+    n: int
+    answers_digest: bytes
+    view: tuple[tuple[str, ...], ...]
+    """The combinations it answered."""
+    epsilon: float
+    """What its answers cost, with the tables it was shown."""
+    claimed_epsilon: float
+    """What the paper says one answer costs."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as the coordinator announced it."""
+        return self.answers_digest
+
+
+class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
+    """``[protocol] name = "block_aggregation"`` with ``p``, ``floor`` and ``block``."""
+
+    p: float
+    floor: float
+    block: int
+    together: int = 2
+
+    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
+        """One answer."""
+        return (BlockAnswer.step,)
+
+    def mutual(self, parties: int) -> bool:  # noqa: ARG002
+        """No party needs another."""
+        return False
+
+    def check(self, schema: Schema, parties: int) -> None:
+        """The options must make sense."""
+        check_truth(self.p)
+        if not 0 <= self.floor <= 1:
+            raise InputError(f"floor lies between 0 and 1, not {self.floor}")
+        if not 1 <= self.block <= parties:
+            raise InputError(f"block must be 1 to {parties}, not {self.block}")
+        if not 2 <= self.together <= len(schema.sizes):
+            raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")
+        largest = math.prod(sorted(schema.sizes)[-self.together :])
+        if largest > LARGEST_TABLE:
+            raise InputError(f"a table would have {largest:,} cells; ask fewer attributes together")
+        combination_views(len(schema.sizes), self.together)
+
+    def views(self, schema: Schema) -> tuple[View, ...]:
+        """Step 1."""
+        return combination_views(len(schema.sizes), self.together)
+
+    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+        """A question, or a list of all parties."""
+        largest = math.prod(sorted(schema.sizes)[-self.together :])
+        per_view = len(schema.sizes) // self.together
+        return 65536 + per_view * (8 * largest + 16) + MEMBER_BYTES * parties
+
+    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+        """What the view that costs most may cost at most; the floor bounds it."""
+        priced = [self._releases(study, schema, view, self._bounds(schema, view))
+                  for view in self.views(schema)]  # fmt: skip
+        return max(priced, key=lambda view: sum(release.epsilon for release in view))
+
+    def _bounds(self, schema: Schema, view: View) -> list[float]:
+        return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
+
+    def _releases(
+        self, study: str, schema: Schema, view: View, epsilons: list[float]
+    ) -> list[Release]:
+        """One release for each combination; the paper counts all of them as one."""
+        claimed = claimed_epsilon(self.p) / len(view)
+        return [
+            Release(study, self.name, tuple(schema.names[a] for a in combination), epsilon, claimed)
+            for combination, epsilon in zip(view, epsilons, strict=True)
+        ]
+
+    # ── A party ────────────────────────────────────────────────────────────────────────────────
+
+    async def party(
+        self, session: PartySession, schema: Schema, record: Record
+    ) -> BlockParticipation:
+        """A party's steps."""
+        # Step 2: wait for one's turn; there may be many blocks before.
+        blocks = -(-session.most // self.block)
+        question = await session.told(
+            Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
+        )
+        view, tables = self.views(schema)[question.view], question.shares()
+
+        # Step 3: enter the price in the books, then draw, once and for all.
+        epsilons = [answer_epsilon(self.p, table) for table in tables]
+        mark = question.digest
+
+        def draw(rng: Randomness) -> bytes:
+            session.spend(self._releases(session.mailbox.study, schema, view, epsilons))
+            cells = [cell_of(schema, record, combination) for combination in view]
+            told = [
+                int(respond(np.array([cell]), table, self.p, rng.fork(str(k)).uniform)[0])
+                for k, (cell, table) in enumerate(zip(cells, tables, strict=True))
+            ]
+            return mark + np.array(told, dtype="<u4").tobytes()
+
+        answer = session.once("block answer", draw)
+        if answer[:QUESTION_BYTES] != mark:
+            raise Refused(
+                "this party answered the study before, with other tables; another answer would "
+                "give away more"
+            )
+
+        # Step 4: answer. Step 5: hear the digest of all answers.
+        await session.sub(f"block-{question.block}").report(BlockAnswer(answer))
+        taken = await session.hear(AnswersTaken, check=plausible(session), rounds=blocks + 1)
+        names = tuple(tuple(schema.names[a] for a in combination) for combination in view)
+        return BlockParticipation(
+            schema, taken.asked, taken.answered, taken.digest, names,
+            math.fsum(epsilons), claimed_epsilon(self.p),
+        )  # fmt: skip
+
+    def _check_question(self, schema: Schema, question: Question) -> None:
+        """Step 3: ``ValueError`` unless these are tables from which one can safely draw."""
+        views = self.views(schema)
+        if not 0 <= question.view < len(views) or question.block < 1:
+            raise ValueError("there is no such view")
+        view = views[question.view]
+        if len(question.tables) != len(view):
+            raise ValueError(f"{len(question.tables)} tables for {len(view)} combinations")
+        for combination, table in zip(view, question.shares(), strict=True):
+            cells = cells_of(schema, combination)
+            if len(table) != cells or not abs(float(table.sum()) - 1) <= ROUNDING * cells:
+                raise ValueError("a table is no distribution over its cells")
+            if not float(table.min()) > 0:
+                raise ValueError("a table has a cell without any share: the answer would be bare")
+            if float(table.min()) < self.floor / cells * (1 - ROUNDING):
+                raise ValueError(f"a table goes below the floor of {self.floor}")
+
+    # ── The coordinator ────────────────────────────────────────────────────────────────────────
+
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> CollectedBlocks:
+        """The coordinator's part: ask block after block, and follow the answers."""
+        following = _Following(self, schema)
+        answers: dict[str, bytes] = {}
+        silent: list[str] = []
+        faulty: dict[str, str] = {}
+        for number, start in enumerate(range(0, len(session.parties), self.block), start=1):
+            members = session.parties[start : start + self.block]
+
+            # Step 2: ask a block. Step 4: take what comes.
+            questions = following.questions(members, number, start)
+            await session.hand_out(questions)
+            here = session.sub(f"block-{number}")
+            here.fewest = -(-len(members) * session.fewest // max(session.most, 1))
+            gathered = await here.gather(BlockAnswer, senders=members)
+            silent += gathered.silent
+            faulty |= gathered.faulty
+            for party, message in sorted(gathered.messages.items()):
+                wrong = following.take(questions[party], message.answer)
+                if wrong is None:
+                    answers[party] = message.answer
+                else:
+                    faulty[party] = f"{party}'s message for step {BlockAnswer.step!r}: {wrong}"
+            following.next_block()
+            session.show(following.preview())
+        check_enough(session, list(answers))
+
+        # Step 5: announce the digest of all answers.
+        answers = dict(sorted(answers.items()))
+        taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
+        await session.announce(taken)
+        return CollectedBlocks(
+            schema, self, session.parties, answers, tuple(silent), faulty,
+            following.shown, following.counts,
+        )  # fmt: skip
+
+
+class _Following:
+    """The tables of all combinations, as they follow the answers."""
+
+    def __init__(self, options: BlockAggregation, schema: Schema) -> None:
+        self._options, self._schema, self._views = options, schema, options.views(schema)
+        combinations = [combination for view in self._views for combination in view]
+        self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
+        self.counts: dict[Combination, list[list[int]]] = {c: [] for c in combinations}
+        self._tables: dict[Combination, Array] = {}
+        for combination in combinations:
+            cells = cells_of(schema, combination)
+            self._tables[combination] = np.full(cells, 1 / cells)
+        self._begin_block()
+
+    def _begin_block(self) -> None:
+        for combination, table in self._tables.items():
+            self.shown[combination].append(table.astype("<f8").tobytes())
+            self.counts[combination].append([0] * len(table))
+
+    def questions(self, members: tuple[str, ...], block: int, first: int) -> dict[str, Question]:
+        """Step 2: every member of a block gets a view in turn, with the tables of now."""
+        by_view = [
+            Question(block, number, tuple(self.shown[c][-1] for c in view))
+            for number, view in enumerate(self._views)
+        ]
+        places = enumerate(members, start=first)
+        return {party: by_view[place % len(by_view)] for place, party in places}
+
+    def take(self, question: Question, answer: bytes) -> str | None:
+        """Step 4: count an answer; or say why an honest party would not give it."""
+        view = self._views[question.view]
+        if answer[:QUESTION_BYTES] != question.digest:
+            return "it answers another question"
+        if len(answer) != QUESTION_BYTES + CELL_BYTES * len(view):
+            return f"it does not answer {len(view)} combinations"
+        cells = np.frombuffer(answer[QUESTION_BYTES:], dtype="<u4").tolist()
+        if any(cell >= cells_of(self._schema, c) for cell, c in zip(cells, view, strict=True)):
+            return "it names a cell that is not there"
+        for cell, combination in zip(cells, view, strict=True):
+            self.counts[combination][-1][cell] += 1
+        return None
+
+    def next_block(self) -> None:
+        """Step 4: all tables follow what has been answered so far."""
+        for combination in self._tables:
+            tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
+            counts = np.array(self.counts[combination])
+            if counts.any():
+                answered = Answered(self._options.p, tables, counts)
+                self._tables[combination] = next_table(answered, self._options.floor)
+        self._begin_block()
+
+    def preview(self) -> list[tuple[str, float]]:
+        """The first table as it is now, for people to watch."""
+        combination = next(iter(self._tables))
+        attributes = [self._schema.attributes[a] for a in combination]
+        shape = tuple(attribute.size for attribute in attributes)
+        rows = []
+        for cell, share in enumerate(self._tables[combination].tolist()):
+            codes = np.unravel_index(cell, shape)
+            words = [a.categories[int(c)] for a, c in zip(attributes, codes, strict=True)]
+            rows.append((" & ".join(words), share))
+        return rows
+
+
+def cells_of(schema: Schema, combination: Combination) -> int:
+    """How many cells the table of a combination has."""
+    return math.prod(schema.sizes[a] for a in combination)
+
+
+def cell_of(schema: Schema, record: Record, combination: Combination) -> int:
+    """The cell of a record in the table of a combination."""
+    cell = 0
+    for attribute in combination:
+        cell = cell * schema.sizes[attribute] + record[attribute]
+    return cell
