@@ -94,7 +94,8 @@ def _admit_all(scenario: Scenario, registrar: SigningKey | None) -> dict[str, Ad
         return {}
     if registrar is None or registrar.public.hex() != study.registrar:
         raise InputError(
-            f"study {study.name!r} has a registrar; to run it here, give the registrar's own key"
+            f"study {study.name!r} has a registrar; to run it here, give the registrar's own key "
+            "(--registrar FILE)"
         )
     people = {name: SigningKey.draw(SystemRandomness()) for name in scenario.party_names()}
     return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}

@@ -163,6 +163,12 @@ class Account:
         self._books.releases = others + [_Entry.of(release) for release in releases]
         self._save()
 
+    def recall(self, study: Study, label: str) -> bytes | None:
+        """What was drawn for a study under this label, if anything."""
+        enrolled = self._books.enrolments.get(study.name)
+        kept = None if enrolled is None else enrolled.drawn.get(label)
+        return None if kept is None else base64.b64decode(kept)
+
     def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
         """What was drawn for a study under this label; drawn and kept if it is new."""
         drawn = self._books.enrolments[study.name].drawn

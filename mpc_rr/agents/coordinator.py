@@ -108,9 +108,10 @@ class Coordinator:
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
         if study.registrar is not None:
             self.mailbox.open_handlers[ShowPass.step] = self._on_pass
-        self._passes: dict[str, tuple[Pass, bytes]] = {}
-        """By party: its pass, and the signed message that showed it."""
-        self._persons: dict[bytes, str] = {}
+        self._passes: dict[PublicIdentity, tuple[Pass, bytes]] = {}
+        """By the identity that showed it: a pass, and the signed message it came in."""
+        self._persons: dict[bytes, PublicIdentity] = {}
+        """As whom each person has joined."""
         self.mailbox.handlers[Objection.step] = self._on_objection
         self._state = State.LOBBY
         self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
@@ -215,7 +216,7 @@ class Coordinator:
             raise Rejected("unknown sender")
         if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
             raise Rejected("bad signature")
-        if self.study.registrar is not None and name not in self._passes:
+        if self.study.registrar is not None and join.identity not in self._passes:
             raise Rejected("no pass")  # it may have been overtaken: both will be sent again
         reason = self._why_not(name, join.identity)
         if reason is not None:
@@ -236,12 +237,10 @@ class Coordinator:
         fault = pass_fault(
             shown, self.study.registrar_key, self.study.digest, self.mailbox.run, identity
         )
-        if fault is None and self._persons.setdefault(shown.person, name) != name:
-            fault = "this person takes part already, under another name"
         if fault is not None:
             self._refuse(Hello(identity, address), name, fault)
         else:
-            self._passes.setdefault(name, (shown, opened.raw))
+            self._passes.setdefault(identity, (shown, opened.raw))
 
     def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
         """Why this party cannot join, or None if it can (or has already)."""
@@ -256,13 +255,20 @@ class Coordinator:
             return "the roster is closed: the study is full"
         if not identity.usable or self._keys_taken & {identity.signing, identity.sealing}:
             return "its keys cannot be used, or are another party's"
-        return None
+        twice = self._person(identity) in self._persons
+        return "this person takes part already, under another name" if twice else None
+
+    def _person(self, identity: PublicIdentity) -> bytes:
+        """Who is behind an identity, where a study has a registrar."""
+        return self._passes[identity][0].person if identity in self._passes else b""
 
     def _admit(self, name: str, identity: PublicIdentity, address: str, raw: bytes) -> None:
         if name not in self._identities:
             self._joined[name] = raw
             self._identities[name] = identity
             self._keys_taken |= {identity.signing, identity.sealing}
+            if identity in self._passes:
+                self._persons[self._person(identity)] = identity
             self.mailbox.keys[name] = identity
             self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
@@ -290,8 +296,8 @@ class Coordinator:
         )
         for name in members:
             self.mailbox.transcribe(self._joined[name])
-            if name in self._passes:
-                self.mailbox.transcribe(self._passes[name][1])
+            if self._identities[name] in self._passes:
+                self.mailbox.transcribe(self._passes[self._identities[name]][1])
         while True:
             self._check_enough(members)
             self._attempt += 1
@@ -344,7 +350,8 @@ class Coordinator:
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
         if self.study.registrar is not None:
-            await session.announce(Passes({n: self._passes[n][0] for n in session.parties}))
+            passes = {n: self._passes[self._identities[n]][0] for n in session.parties}
+            await session.announce(Passes(passes))
         digest = roster_digest(roster)
 
         def same(seen: RosterSeen) -> None:

@@ -22,6 +22,8 @@ Level = Mapping[str, Sequence[str]] | float
 """Labels with the values under each; or the width of the intervals of a numeric attribute."""
 NOTHING = "*"
 MOST_COMBINATIONS = 100_000
+CODES_CHECKED = 100_000
+"""Intervals of numbers repeat, so that the first so many values show whether they are nested."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Hierarchy:
                 self._check_labels(level, where)
             elif not self.attribute.numeric:
                 raise InputError(f"{where}: a width needs numbers; give labels with their values")
-            elif not level > 0:
-                raise InputError(f"{where}: a width must be positive")
+            elif not 0 < level < math.inf:
+                raise InputError(f"{where}: a width must be positive and finite")
         for number in range(1, self.depth):
             self._check_nested(number)
 
@@ -57,7 +59,7 @@ class Hierarchy:
 
     def _check_nested(self, number: int) -> None:
         """Values that are together stay together."""
-        codes = np.arange(min(self.attribute.size, MOST_COMBINATIONS))
+        codes = np.arange(min(self.attribute.size, CODES_CHECKED))
         finer, coarser = self.at(codes, number), self.at(codes, number + 1)
         pairs = np.unique(np.stack([finer, coarser]), axis=1)
         if len(np.unique(pairs[0])) != pairs.shape[1]:
@@ -114,17 +116,22 @@ class Hierarchy:
         else:
             first = codes // self._steps(given) * self._steps(given)
             widths = np.minimum(first + self._steps(given), size) - first
-        return float((widths - 1).mean() / (size - 1))
+        return int((widths - 1).sum()) / (len(codes) * (size - 1))
 
 
-def generalize(table: Table, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
-    """The levels that lose least among those that leave nobody in a group below k."""
-    depths = [hierarchy.depth for hierarchy in hierarchies]
-    if math.prod(depth + 1 for depth in depths) > MOST_COMBINATIONS:
+def check_combinations(hierarchies: Sequence[Hierarchy]) -> None:
+    """`InputError` if these have too many combinations of levels to try them all."""
+    if math.prod(hierarchy.depth + 1 for hierarchy in hierarchies) > MOST_COMBINATIONS:
         raise InputError(
             f"the hierarchies have more than {MOST_COMBINATIONS:,} combinations of levels; give "
             "fewer levels"
         )
+
+
+def generalize(table: Table, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
+    """The levels that lose least among those that leave nobody in a group below k."""
+    check_combinations(hierarchies)
+    depths = [hierarchy.depth for hierarchy in hierarchies]
     columns = [table.codes[:, place] for place in range(len(hierarchies))]
     losses = [
         [hierarchy.loss(column, level) for level in range(hierarchy.depth + 1)]

@@ -7,6 +7,7 @@ is told their number.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -92,7 +93,7 @@ class RankSwap:
     percent: float
 
     def _reach(self, values: Codes) -> int:
-        return int(self.percent * len(values) / 100)
+        return math.ceil(self.percent * len(values) / 100)
 
     def draw(self, own: int, values: Codes, rng: Randomness) -> int:
         """A value near in rank. Among equal values, one's own rank is drawn too."""
@@ -136,8 +137,11 @@ def read_mask(text: str, attribute: Attribute) -> Mask:
         return RankSwap(number)
     if not attribute.numeric or attribute.step is None:
         raise InputError(f"{where}: noise needs numbers; {attribute.name!r} is {attribute.type}")
-    if not 1 <= number / attribute.step < 2**53:
-        raise InputError(f"{where}: the noise must be at least one step, {attribute.step:g}")
+    if not 1 <= number / attribute.step <= attribute.size:
+        raise InputError(
+            f"{where}: the noise must be at least one step, {attribute.step:g}, and no wider than "
+            "the attribute's range"
+        )
     return Noise(round(number / attribute.step))
 
 

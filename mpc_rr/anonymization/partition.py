@@ -8,13 +8,19 @@ each treated alone, so that the time grows with n from there on.
 
 ``mondrian`` (LeFevre et al. 2006): cut the records in half at the median of the attribute in which
 they spread widest, and the halves again, as long as each keeps k. Ties are split (the relaxed
-form), so only a part without any spread stops it early.
+form), so only a part without any spread stops it early. Categories without an order are taken in
+the order of the study file.
+
+Both compute in whole numbers, and ties are decided by the order of the records, so that everybody
+who makes the groups anew finds the very same.
 """
 
 import numpy as np
 
-from mpc_rr.anonymization.table import Array, Groups, Rows, Table
+from mpc_rr.anonymization.table import Codes, Groups, Rows, Table
 
+FULL_RANGE = 1 << 20
+"""The range of every attribute, once they are made comparable."""
 MOST_AT_ONCE = 40_000
 """So many records MDAV treats together."""
 
@@ -28,7 +34,7 @@ def mdav(table: Table, k: int) -> Groups:
     return groups
 
 
-def _parts(points: Array, rows: Rows) -> Groups:
+def _parts(points: Codes, rows: Rows) -> Groups:
     """Cut at medians until no part is too large."""
     if len(rows) <= MOST_AT_ONCE:
         return [rows]
@@ -36,42 +42,52 @@ def _parts(points: Array, rows: Rows) -> Groups:
     return _parts(points, low) + _parts(points, high)
 
 
-def _halves(points: Array, rows: Rows) -> tuple[Rows, Rows]:
+def _halves(points: Codes, rows: Rows) -> tuple[Rows, Rows]:
     mine = points[rows]
     widest = int(np.argmax(np.ptp(mine, axis=0)))
+    order = np.argsort(mine[:, widest], kind="stable")
     half = len(rows) // 2
-    order = np.argpartition(mine[:, widest], half)
-    return rows[order[:half]], rows[order[half:]]
+    return rows[np.sort(order[:half])], rows[np.sort(order[half:])]
 
 
 class _Left:
     """The records that are in no group yet; column by column, without gaps."""
 
-    def __init__(self, points: Array) -> None:
+    def __init__(self, points: Codes) -> None:
         self.columns = np.ascontiguousarray(points.T)
         self.rows: Rows = np.arange(len(points))
-        self.sum: Array = self.columns.sum(axis=1)
+        self.sum: Codes = self.columns.sum(axis=1)
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def distances(self, point: Array) -> Array:
+    @property
+    def centre(self) -> Codes:
+        """Their mean, as whole numbers."""
+        mean: Codes = self.sum // len(self.rows)
+        return mean
+
+    def distances(self, point: Codes) -> Codes:
         """Squared distances of all that are left to a point."""
-        total = np.zeros(len(self.rows))
+        total = np.zeros(len(self.rows), dtype=np.int64)
         for column, value in zip(self.columns, point, strict=True):
             difference = column - value
             difference *= difference
             total += difference
         return total
 
-    def farthest(self, point: Array) -> Array:
-        """The record farthest from a point."""
-        return self.columns[:, int(np.argmax(self.distances(point)))]
+    def farthest(self, point: Codes) -> Codes:
+        """The record farthest from a point; of several, the first."""
+        there: Codes = self.columns[:, int(np.argmax(self.distances(point)))].copy()
+        return there
 
-    def take_nearest(self, point: Array, k: int) -> Rows:
+    def take_nearest(self, point: Codes, k: int) -> Rows:
         """Remove the k records nearest to a point; they are a group."""
-        near = np.argpartition(self.distances(point), k - 1)[:k]
-        group = self.rows[near]
+        distances = self.distances(point)
+        limit = np.partition(distances, k - 1)[k - 1]
+        nearer = np.flatnonzero(distances < limit)
+        near = np.concatenate([nearer, np.flatnonzero(distances == limit)[: k - len(nearer)]])
+        group: Rows = self.rows[near]
         self.sum -= self.columns[:, near].sum(axis=1)
         stay = np.ones(len(self.rows), dtype=bool)
         stay[near] = False
@@ -79,23 +95,22 @@ class _Left:
         return group
 
 
-def _mdav(points: Array, k: int) -> Groups:
+def _mdav(points: Codes, k: int) -> Groups:
     left, groups = _Left(points), []
     while len(left) >= 3 * k:
-        first = left.farthest(left.sum / len(left)).copy()
+        first = left.farthest(left.centre)
         groups.append(left.take_nearest(first, k))
-        second = left.farthest(first).copy()
-        groups.append(left.take_nearest(second, k))
+        groups.append(left.take_nearest(left.farthest(first), k))
     if len(left) >= 2 * k:
-        groups.append(left.take_nearest(left.farthest(left.sum / len(left)).copy(), k))
+        groups.append(left.take_nearest(left.farthest(left.centre), k))
     groups.append(left.rows)
     return groups
 
 
 def mondrian(table: Table, k: int) -> Groups:
     """Groups of at least k records by cutting at medians."""
-    spans = np.ptp(table.codes, axis=0).astype(np.float64)
-    scaled = table.codes / np.where(spans > 0, spans, 1.0)
+    spans = np.ptp(table.codes, axis=0)
+    scaled = table.codes * FULL_RANGE // np.where(spans > 0, spans, 1)
     groups: Groups = []
     waiting: Groups = [np.arange(len(table))]
     while waiting:
@@ -103,9 +118,8 @@ def mondrian(table: Table, k: int) -> Groups:
         if len(rows) < 2 * k:
             groups.append(rows)
             continue
-        low, high = _halves(scaled, rows)
-        if (scaled[rows] == scaled[rows[0]]).all():
+        if (table.codes[rows] == table.codes[rows[0]]).all():
             groups.append(rows)
         else:
-            waiting += [high, low]
+            waiting += reversed(_halves(scaled, rows))
     return groups

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.anonymization.releases import Grouped
-from mpc_rr.anonymization.table import Array, Codes, Groups, Table
+from mpc_rr.anonymization.releases import Grouped, centre
+from mpc_rr.anonymization.table import UNIT, Array, Codes, Groups, Table
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,11 @@ class Loss:
 
 @dataclass(frozen=True)
 class Linkage:
-    """How often somebody who knows a person's quasi-identifiers finds her record."""
+    """How often somebody who knows a person's quasi-identifiers picks her record.
+
+    That is somebody who has the release alone. Respondents know the groups, too: to them it is one
+    of as many as her group has.
+    """
 
     average: float
     highest: float
@@ -81,7 +85,7 @@ def _distance(part: Codes, everybody: Codes, *, nominal: bool) -> float:
 
 def information_loss(known: Table, groups: Groups) -> Loss:
     """What is lost if a group is all that is known of each of its members."""
-    points = known.points
+    points = known.points / UNIT
     total = float(((points - points.mean(axis=0)) ** 2).sum())
     within = sum(float(((points[rows] - points[rows].mean(axis=0)) ** 2).sum()) for rows in groups)
     places = range(len(known.attributes))
@@ -108,18 +112,22 @@ def linkage(known: Table, groups: Groups, release: str) -> Linkage:
 
 
 def _nearest_centre(known: Table, groups: Groups) -> Array:
-    """Groups at the smallest distance are all candidates, with all their records."""
+    """Groups whose published centre is nearest are all candidates, with all their records."""
     from scipy.spatial import KDTree  # noqa: PLC0415  (a tenth of the time it takes to start)
 
-    points = known.points
-    centres = np.array([points[rows].mean(axis=0) for rows in groups])
+    published = np.array([centre(known, rows) for rows in groups])
+    tree = KDTree(known.placed(published) / UNIT)
+    points = known.points / UNIT
     own = np.empty(len(known), dtype=np.intp)
     for number, rows in enumerate(groups):
         own[rows] = number
-    distance, _ = KDTree(centres).query(points)
-    to_own = np.linalg.norm(points - centres[own], axis=1)
     sizes = np.array([len(rows) for rows in groups], dtype=np.float64)
-    return np.where(to_own <= distance * (1 + 1e-9) + 1e-12, 1.0 / sizes[own], 0.0)
+    nearest, _ = tree.query(points)
+    chances = np.zeros(len(known))
+    for person, tied in enumerate(tree.query_ball_point(points, nearest * (1 + 1e-9) + 1e-9)):
+        if own[person] in tied:
+            chances[person] = 1.0 / sizes[tied].sum()
+    return chances
 
 
 def _covering(known: Table, groups: Groups) -> Array:

@@ -1,7 +1,12 @@
 """Commands of registrars and of the people they admit: registrar, enrol."""
 
+import contextlib
+import fcntl
 import json
+import os
 import re
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,19 +61,40 @@ def registrar_admit(
     """
     with plain_errors(verbose):
         study = load_scenario(study_file).study
-        book = _read(key_file, "mpc-rr registrar")
-        key = SigningKey(bytes.fromhex(book["key"]))
-        if study.registrar != key.public.hex():
-            raise InputError(f'the study file must say: registrar = "{key.public.hex()}"')
-        known = book["admitted"].setdefault(study.digest.hex(), {})
-        _check_new(known, person.strip(), public)
-        known[person.strip()] = public
-        _rewrite(key_file, book)
-        admission = key.admit(study.digest, bytes.fromhex(public)).hex()
+        with _to_itself(key_file):
+            admission = _admit(study, key_file, person, public)
         if as_json:
             print_json({"study": study.name, "person_key": public, "admission": admission})
         else:
             typer.echo(admission)
+
+
+def _admit(study: Study, key_file: Path, person: str, public: str) -> str:
+    """Enter one person, however she is written, and sign her key."""
+    book = _read(key_file, "mpc-rr registrar")
+    key = SigningKey(bytes.fromhex(book["key"]))
+    if study.registrar != key.public.hex():
+        raise InputError(f'the study file must say: registrar = "{key.public.hex()}"')
+    known = book["admitted"].setdefault(study.digest.hex(), {})
+    name = unicodedata.normalize("NFKC", " ".join(person.split())).casefold()
+    _check_new(known, name, public)
+    known[name] = public
+    _rewrite(key_file, book)
+    return key.admit(study.digest, bytes.fromhex(public)).hex()
+
+
+@contextlib.contextmanager
+def _to_itself(path: Path) -> Iterator[None]:
+    """Nobody else changes a file meanwhile."""
+    try:
+        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        raise InputError(f"{path} cannot be used: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _check_new(known: dict[str, str], person: str, public: str) -> None:
@@ -162,6 +188,10 @@ def _read(path: Path, kind: str) -> dict[str, Any]:
     try:
         book = json.loads(path.read_text(encoding="utf-8"))
         good = book["kind"] == kind and len(bytes.fromhex(book["key"])) == 32
+        inside = book["admitted" if kind == "mpc-rr registrar" else "admissions"]
+        good &= isinstance(inside, dict)
+        for admission in inside.values() if kind == "mpc-rr pass" else ():
+            bytes.fromhex(admission)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):

@@ -109,6 +109,7 @@ def party(
         _check_fingerprint(coordinator)
         admission = None if own_pass is None else read_pass(own_pass, study)
         terms = Terms(coordinator, account, _choices(mask, candidates), admission)
+        terms.check(study)  # told before anything is sent
         ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 

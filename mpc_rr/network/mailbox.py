@@ -32,7 +32,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected, read, write
 from mpc_rr.network.transport import Transport
 
-FILED_PER_SENDER = 256
+FILED_PER_SENDER = 4096
 """More steps than any protocol has: a sender that files more is flooding us."""
 
 CLOCK_STEP_S = 1e-6

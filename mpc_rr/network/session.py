@@ -182,11 +182,14 @@ class PartySession(Session):
         """The session of a sub-protocol; what is drawn once stays drawn."""
         session = super().sub(label)
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
-        session.choices, session.spend = self.choices, self.spend
+        session.choices, session.spend, session.recall = self.choices, self.spend, self.recall
         return session
 
     choices: Mapping[str, str] = {}
     """What this party has decided for itself, by keywords that its protocol knows."""
+
+    recall: Callable[[str], bytes | None]
+    """What was drawn under a label in this or an earlier run, if anything (set by the agent)."""
 
     spend: Spend
     """Enter in the books what this study costs after all (set by the party's agent)."""
@@ -214,6 +217,11 @@ class PartySession(Session):
     async def hear(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
         """What the coordinator announces to everyone, after so many rounds; it must pass."""
         arrived = await self._collect(kind, (COORDINATOR,), rounds)
+        if arrived[COORDINATOR].envelope.header.target != EVERYONE:
+            raise Misconduct(
+                f"the coordinator tells me alone what is for all (step {kind.step!r})",
+                [COORDINATOR],
+            )
         self.mailbox.transcribe(arrived[COORDINATOR].raw)
         return self._understand_all(arrived, kind, check)[COORDINATOR]
 

@@ -6,8 +6,9 @@
 3. Each party finds its own entry in the block, checks the signature of every other, and that all
    have seen the same head as it has itself.
 
-A coordinator that shows two boards to two parties is caught in the following block, because their
-entries name different heads. Whoever stays silent is left out from then on, and named.
+A coordinator that shows two boards must from then on keep those who saw the one from those who saw
+the other: their entries name different heads. Each side sees the others only as gone; what must not
+happen on both sides needs entries of everybody. Whoever stays silent is left out, and named.
 """
 
 import hashlib
@@ -53,6 +54,8 @@ class Board:
     lost: dict[str, str] = field(default_factory=dict)
     """Who is not there any more, and at which step that was seen."""
     blocks: int = 0
+    wary: bool = False
+    """Whether onions were copied, so that they are fixed from now on before any is sent."""
 
     @classmethod
     def opened(cls, session: PartySession | CoordinatorSession) -> "Board":

@@ -5,8 +5,9 @@
    quasi-identifiers to be close to somebody's.
 3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k.
 4. Each respondent checks that she is in one group, that it has k or more of the quasi-identifiers
-   that were opened, and that the groups hold everybody once. If not, she leaves: no confidential
-   value has been sent. Otherwise she posts that she agrees.
+   that were opened, that the groups hold everybody once, and that they are those which the study's
+   way of grouping makes. If not, she leaves: no confidential value has been sent. Otherwise she
+   posts that she agrees.
 5. Each sends the number of her group and her confidential values through the anonymous channel
    (`mpc_rr.protocols.mix_cascade`). If somebody leaves before the messages are opened, they stay
    closed, and those who remain begin again with step 3.
@@ -23,7 +24,12 @@ from typing import ClassVar, Literal
 import msgspec
 import numpy as np
 
-from mpc_rr.anonymization.hierarchy import Hierarchy, generalize, groups_at
+from mpc_rr.anonymization.hierarchy import (
+    Hierarchy,
+    check_combinations,
+    generalize,
+    groups_at,
+)
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
 from mpc_rr.anonymization.table import Rows, Table
@@ -43,7 +49,12 @@ from mpc_rr.protocols.bulletin_board import (
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixKeys, MixOptions, Onions
-from mpc_rr.protocols.mix_cascade import mix_coordinator, mix_party, relay_role
+from mpc_rr.protocols.mix_cascade import (
+    check_not_opened_before,
+    mix_coordinator,
+    mix_party,
+    relay_role,
+)
 from mpc_rr.schema import Attribute, Record, Schema
 
 Strategy = Literal["mdav", "mondrian", "generalization"]
@@ -168,13 +179,15 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         if self.k > parties:
             raise InputError(f"k is {self.k}, more than the {parties} parties")
         check_roles(schema, self.quasi_identifiers, self.confidential)
+        if not self.quasi_identifiers:
+            raise InputError("there must be a quasi-identifier by which respondents are grouped")
         if (self.partition == "generalization") != (self.hierarchies is not None):
             raise InputError('hierarchies go with partition = "generalization", and only with it')
         if self.hierarchies is not None:
             strangers = set(self.hierarchies) - set(self.quasi_identifiers)
             if strangers:
                 raise InputError(f"hierarchies.{min(strangers)}: it is no quasi-identifier")
-            self.all_hierarchies(schema)
+            check_combinations(self.all_hierarchies(schema))
         self.mix.check(parties)
 
     def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
@@ -195,8 +208,10 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
         """No ε bounds what a group may tell; the quasi-identifiers are told to all."""
-        names = (*self.quasi_identifiers, *self.confidential)
-        return [Release(study, f"values in a group of {self.k}", names, math.inf)]
+        return [
+            Release(study, "told to everybody", self.quasi_identifiers, math.inf),
+            Release(study, f"in a group of {self.k}", self.confidential, math.inf, crowd=self.k),
+        ]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
 
@@ -205,12 +220,15 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         board, answers = Board.opened(session), dict(zip(schema.names, record, strict=True))
 
         # Steps 1 and 2: commit to the quasi-identifiers, then open them.
+        check_not_opened_before(session)
         own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
         opened, seed = await commit_party(session.sub("commitment"), board, own)
         known = self._read(schema, board, opened)
+        order = self.mix.order(board, seed)
 
         for attempt in itertools.count(1):
             here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
+            wary = board.wary
 
             # Step 3: hear the groups. Step 4: check them, and agree.
             partition = await here.sub("groups").hear(
@@ -218,7 +236,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             )
             board.announced(partition)
             groups = _named(partition, known)
-            relays = self.mix.chosen(board, seed, str(attempt))
+            relays = self.mix.chosen(board, order)
             channel = here.sub("mix")
             own_role = relay_role(channel, relays)
             shown = None if own_role is None else own_role.keys
@@ -234,7 +252,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             if mixed is not None:
                 # Step 6: everybody makes the release.
                 return self._ending(schema, board, known, partition, mixed[0])
-            if len(board.present) == len(known):
+            if len(board.present) == len(known) and board.wary == wary:
                 break
         raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
 
@@ -249,6 +267,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             session.sub("commitment"), board, self.quasi_identifiers
         )
         known = self._read(schema, board, opened)
+        order = self.mix.order(board, seed)
 
         for attempt in itertools.count(1):
             here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
@@ -256,7 +275,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
             # Step 3: make the groups. Step 4: see that all agree.
             partition = await self._announce_groups(here, schema, board, known)
-            relays = self.mix.chosen(board, seed, str(attempt))
+            relays = self.mix.chosen(board, order)
             agreed = await post_coordinator(here, board, Agreed)
             if len(board.present) < len(known):
                 continue
@@ -299,7 +318,11 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     def _check_partition(
         self, schema: Schema, board: Board, known: Mapping[str, Record]
     ) -> Check[Partition]:
-        """Step 4: ``ValueError`` unless everybody is in one group of at least k."""
+        """Step 4: ``ValueError`` unless everybody is in one group of at least k, and in hers.
+
+        Were the groups the coordinator's to choose, it would put a victim among its own parties;
+        so they must follow from the quasi-identifiers alone.
+        """
 
         def check(message: Partition) -> None:
             board.follows(message)
@@ -311,28 +334,13 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             smallest = min(len(group) for group in message.groups)
             if smallest < self.k:
                 raise ValueError(f"a group has {smallest} respondents, fewer than k = {self.k}")
-            if self.partition == "generalization":
-                self._check_levels(schema, message, known)
-            elif message.levels:
-                raise ValueError("there are no hierarchies to generalize over")
+            made = once_per_host(
+                (board.head, Partition, *known), lambda: self._groups(schema, board, known)
+            )
+            if message != made:
+                raise ValueError("these are not the groups that the quasi-identifiers make")
 
         return check
-
-    def _check_levels(
-        self, schema: Schema, message: Partition, known: Mapping[str, Record]
-    ) -> None:
-        hierarchies = self.all_hierarchies(schema)
-        depths = [hierarchy.depth for hierarchy in hierarchies]
-        if len(message.levels) != len(depths) or not all(
-            0 <= level <= depth for level, depth in zip(message.levels, depths, strict=True)
-        ):
-            raise ValueError("the hierarchies have no such levels")
-        table = Table.of(self.attributes(schema)[0], list(known.values()))
-        expected = groups_at(table, hierarchies, message.levels)
-        if {frozenset(group) for group in message.groups} != {
-            frozenset(rows.tolist()) for rows in expected
-        }:
-            raise ValueError("the groups are not those of these levels")
 
     def _read(
         self, schema: Schema, board: Board, opened: Mapping[str, tuple[bytes, ...]]

@@ -30,6 +30,7 @@ from mpc_rr.anonymization.masking import (
     read_mask,
     reverse_mapped,
 )
+from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
@@ -46,12 +47,14 @@ from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinato
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
 from mpc_rr.protocols.mix_cascade import (
+    check_not_opened_before,
     mix_coordinator,
     mix_party,
     post_keys_coordinator,
     post_keys_party,
     relay_role,
 )
+from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Attribute, Record, Schema
 
 CANDIDATES_CHOICE = "candidates"
@@ -185,7 +188,8 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
 
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
         """No ε bounds what a mask of limited width may tell."""
-        return [Release(study, "masked values", schema.names, math.inf)]
+        told = [Release(study, "told to everybody", self.open, math.inf)] if self.open else []
+        return [*told, Release(study, "masked values", self.confidential, math.inf)]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
 
@@ -195,6 +199,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         confidential = [answers[name] for name in self.confidential]
 
         # Step 1: throw the dice.
+        check_not_opened_before(session)
         _, seed = await commit_party(session.sub("commitment"), board, {})
 
         # Step 2: every value alone through the channel.
@@ -218,17 +223,17 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         self, session: PartySession, board: Board, seed: bytes, messages: list[bytes]
     ) -> list[list[bytes]]:
         """Step 2: begin again, with fresh messages, as long as somebody is lost on the way."""
-        attempt = 0
+        attempt, order = 0, self.mix.order(board, seed)
         while True:
-            attempt, there = attempt + 1, len(board.present)
-            relays = self.mix.chosen(board, seed, str(attempt))
+            attempt, before = attempt + 1, (len(board.present), board.wary)
+            relays = self.mix.chosen(board, order)
             here = session.sub(f"round-{attempt}")
             own = relay_role(here, relays)
             keys = await post_keys_party(here, board, relays, own)
             mixed = await mix_party(here, board, keys, relays, own, messages)
             if mixed is not None:
                 return mixed
-            if len(board.present) == there:
+            if (len(board.present), board.wary) == before:
                 raise Misconduct(
                     "the coordinator begins again although nobody was lost", [COORDINATOR]
                 )
@@ -245,11 +250,21 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         masks = self._masks(schema, session.choices)
         masked, told = [], []
         for place, (name, (words, mask)) in enumerate(masks.items()):
-            rng = session.rng.fork(f"mask/{name}")
             others = np.array(values[place], dtype=np.int64)
-            code, used, left = enough_candidates(mask, own[place], others, least, rng)
+
+            def draw(
+                rng: Randomness, place: int = place, mask: Mask = mask, others: Codes = others
+            ) -> bytes:
+                code, used, _ = enough_candidates(mask, own[place], others, least, rng)
+                return msgspec.msgpack.encode((code, used == mask))
+
+            # Drawn once: a second masked value under the same name would narrow the first down.
+            code, plain = msgspec.msgpack.decode(session.once(f"mask/{name}", draw))
+            while mask.candidates(code, others).values < min(least, len(set(values[place]))):
+                mask = mask.wider()  # noqa: PLW2901
+            left = mask.candidates(code, others)
             masked.append(code)
-            told.append(OwnMask(name, words if used == mask else f"{words}, widened", left))
+            told.append(OwnMask(name, words if plain else f"{words}, widened", left))
         return tuple(masked), tuple(told)
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -273,11 +288,11 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     async def _serve_channel(
         self, session: CoordinatorSession, board: Board, seed: bytes
     ) -> list[list[bytes]]:
-        attempt, batches = 0, len(self.confidential)
+        attempt, batches, order = 0, len(self.confidential), self.mix.order(board, seed)
         while True:
             attempt += 1
             check_enough(session, board, self.mix.count)
-            relays = self.mix.chosen(board, seed, str(attempt))
+            relays = self.mix.chosen(board, order)
             here = session.sub(f"round-{attempt}")
             keys = await post_keys_coordinator(here, board, relays)
             mixed = await mix_coordinator(here, board, keys, relays, batches, CODE_BYTES)
@@ -301,14 +316,19 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
 
     def _check_record(self, schema: Schema) -> Check[MaskedRecord]:
         sizes = [attribute.size for attribute in schema.pick(self.open)]
+        limits = [
+            (-LARGEST_MASKED, LARGEST_MASKED) if attribute.numeric else (0, attribute.size - 1)
+            for attribute in schema.pick(self.confidential)
+        ]
 
         def check(message: MaskedRecord) -> None:
             if len(message.open_codes) != len(sizes) or not all(
                 0 <= code < size for code, size in zip(message.open_codes, sizes, strict=True)
             ):
                 raise ValueError("it is no answer to what was asked")
-            if len(message.masked) != len(self.confidential) or any(
-                abs(code) > LARGEST_MASKED for code in message.masked
+            if len(message.masked) != len(limits) or not all(
+                low <= code <= high
+                for code, (low, high) in zip(message.masked, limits, strict=True)
             ):
                 raise ValueError("its masked values are not as many as were asked, or too large")
 

@@ -5,13 +5,15 @@
 3. Everybody checks every opening against the commitment on the board. Whoever opens something
    else, or nothing, or too late, is named and takes no further part.
 
-Nobody can choose values after seeing those of others. All dice and entries together give public
-randomness that nobody could choose. (Whoever controls several parties can still keep some of them
-from opening, after seeing all other dice, and so choose among a few outcomes.)
+Nobody can choose values after seeing those of others. The dice of all together are public
+randomness that nobody could choose. If anybody who committed does not open, all dice are thrown
+again without that party: whoever controls several parties gets one more try for each that it gives
+up, and no choice among outcomes that it has seen.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from mpc_rr.crypto.commitments import HASH_BYTES, SALT_BYTES, commit, opens
@@ -57,6 +59,34 @@ async def commit_party(
     session: PartySession, board: Board, values: Mapping[str, bytes]
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """A party's steps: the values of all who opened theirs, and public randomness."""
+    opened = await _once_party(session, board, values)
+    thrown, throws = opened, 1
+    while not thrown.complete:
+        throws += 1
+        thrown = await _once_party(session.sub(f"throw-{throws}"), board, {})
+    return opened.values(board), thrown.seed(session.context)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """What was opened, by those whose openings hold; and whether all who had committed did."""
+
+    openings: dict[str, tuple[bytes, ...]]
+    complete: bool
+
+    def values(self, board: Board) -> dict[str, tuple[bytes, ...]]:
+        """The values of those who are still there, without their dice."""
+        return {p: said[:-1] for p, said in self.openings.items() if p not in board.lost}
+
+    def seed(self, context: bytes) -> bytes:
+        """Public randomness: a hash of all dice, whoever wrote them down how."""
+        parts = (
+            part for p, said in sorted(self.openings.items()) for part in (p.encode(), said[-1])
+        )
+        return hashlib.sha256(encode_parts(b"mpc-rr dice", context, *parts)).digest()
+
+
+async def _once_party(session: PartySession, board: Board, values: Mapping[str, bytes]) -> _Opened:
     fields, rng = (*values, DIE), session.rng.fork("commitment")
     hidden = (*values.values(), rng.fork(DIE).bytes(DIE_BYTES))
     salts = tuple(rng.fork(f"salt/{field}").bytes(SALT_BYTES) for field in fields)
@@ -83,15 +113,26 @@ async def commit_coordinator(
     session: CoordinatorSession, board: Board, names: Sequence[str]
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """The coordinator's part: it learns what everybody learns."""
+    opened = await _once_coordinator(session, board, names)
+    thrown, throws = opened, 1
+    while not thrown.complete:
+        check_enough(session, board)
+        throws += 1
+        thrown = await _once_coordinator(session.sub(f"throw-{throws}"), board, ())
+    check_enough(session, board)
+    return opened.values(board), thrown.seed(session.context)
+
+
+async def _once_coordinator(
+    session: CoordinatorSession, board: Board, names: Sequence[str]
+) -> _Opened:
     fields = (*names, DIE)
     committed = await post_coordinator(
         session, board, Commitments, check=lambda message: _check_hashes(len(fields), message)
     )
     session.point_of_no_return()
     openings = await post_coordinator(session, board, Openings)
-    found = _opened(session.context, board, fields, committed, openings)
-    check_enough(session, board)
-    return found
+    return _opened(session.context, board, fields, committed, openings)
 
 
 def _opened(
@@ -100,7 +141,7 @@ def _opened(
     fields: Sequence[str],
     committed: Mapping[str, Commitments],
     openings: Mapping[str, Openings],
-) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
+) -> _Opened:
     """Step 3: the values of those whose openings hold; the others are lost, and it is said why."""
 
     def faults() -> dict[str, str]:
@@ -113,8 +154,8 @@ def _opened(
 
     # The head is that of all commitments and openings.
     board.lose(once_per_host((context, board.head, tuple(fields)), faults))
-    opened = {p: said.values[:-1] for p, said in openings.items() if p not in board.lost}
-    return opened, hashlib.sha256(b"mpc-rr public randomness\0" + board.head).digest()
+    opened = {p: said.values for p, said in openings.items() if p not in board.lost}
+    return _Opened(opened, len(opened) == len(committed))
 
 
 def _wrong(

@@ -69,7 +69,9 @@ class StudyProtocol(
     def check_choices(self, schema: Schema, choices: Mapping[str, str]) -> None:  # noqa: ARG002
         """`InputError` unless a party may choose these things for itself."""
         if choices:
-            raise InputError(f"{self.name} leaves a party nothing to choose ({min(choices)})")
+            raise InputError(
+                f"{self.name} leaves a party nothing to choose: no masks, no candidates"
+            )
 
     @abstractmethod
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:

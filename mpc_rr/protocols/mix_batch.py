@@ -3,6 +3,7 @@
 The steps are those of `mpc_rr.protocols.mix_cascade`.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,10 +39,25 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
             raise InputError("mix.relays: a relay is named twice")
 
-    def chosen(self, board: Board, seed: bytes, label: str) -> tuple[str, ...]:
-        """The relays, in their order; `Dropout` if one that the study names is not there."""
+    def order(self, board: Board, seed: bytes) -> list[str]:
+        """Those from whom relays are taken: twice as many as are needed, drawn once for all.
+
+        Whoever makes honest parties leave cannot go on drawing until all relays are its own.
+        """
+        return board.draw(seed, "relays")[: 2 * self.count]
+
+    def chosen(self, board: Board, order: Sequence[str]) -> tuple[str, ...]:
+        """The relays, in their order; `Dropout` if too many of them are not there."""
         if isinstance(self.relays, int):
-            return tuple(board.draw(seed, f"relays/{label}")[: self.relays])
+            there = [name for name in order if name in board.present]
+            if len(there) < self.relays:
+                gone = [name for name in order if name not in there]
+                raise Dropout(
+                    f"{len(gone)} of the {len(order)} parties that were drawn as relays are gone; "
+                    f"{self.relays} are needed",
+                    gone,
+                )
+            return tuple(there[: self.relays])
         gone = [name for name in self.relays if name not in board.present]
         if gone:
             raise Dropout(f"the relay {gone[0]}, which the study names, is not there", gone)
@@ -67,11 +83,23 @@ class RelayKeys(Posted, frozen=True):
     keys: MixKeys
 
 
+class OnionsFixed(Posted, frozen=True):
+    """2, party → board, after somebody copied another's onion: the hash of its own."""
+
+    step: ClassVar[str] = "onions_fixed"
+    digest: bytes
+
+
 class Onions(Message, frozen=True):
     """2, party → coordinator: one onion for each batch."""
 
     step: ClassVar[str] = "onions"
     onions: tuple[bytes, ...]
+
+    @property
+    def digest(self) -> bytes:
+        """By which they are fixed."""
+        return hashlib.sha256(encode_parts(b"mpc-rr onions", *self.onions)).digest()
 
 
 class Batch(Message, frozen=True):
@@ -119,9 +147,10 @@ class FinalKey(Posted, frozen=True):
 
 
 class MixOpened(Announced, frozen=True):
-    """5, coordinator → board: the messages, in the order of the output."""
+    """5, coordinator → board: the relays' final keys, and the messages in the output's order."""
 
     step: ClassVar[str] = "mix_opened"
+    keys: tuple[bytes, ...]
     batches: tuple[bytes, ...]
 
 
@@ -203,9 +232,9 @@ class Cascade:
         return [key.peel(item, info) for item, info in zip(items, infos, strict=True)]
 
     def read(self, batch: int, items: Sequence[bytes], keys: Sequence[LayerKey]) -> list[bytes]:
-        """The messages, once the final keys are known; an unreadable one is empty."""
+        """The messages, once the final keys are known; one that cannot be read is all ones."""
         messages = list(items)
         for place, key in enumerate(keys):
             info = self.info(batch, b"final", place)
             messages = [key.peel(message, info) or b"" for message in messages]
-        return [m if len(m) == self.size else bytes(self.size) for m in messages]
+        return [m if len(m) == self.size else b"\xff" * self.size for m in messages]

@@ -6,6 +6,7 @@ everybody finds the same.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from mpc_rr.crypto.onion import LayerKey
 from mpc_rr.network.messages import COORDINATOR, M, decode
@@ -17,6 +18,7 @@ from mpc_rr.protocols.mix_batch import (
     Found,
     MixOutput,
     Onions,
+    OnionsFixed,
     RouteKey,
     Shuffled,
 )
@@ -29,26 +31,64 @@ def at_relay(place: int) -> str:
     return f"relay-{place + 1}"
 
 
+@dataclass(frozen=True)
+class Case:
+    """A batch that went wrong."""
+
+    cascade: Cascade
+    output: MixOutput
+    fixed: Mapping[str, OnionsFixed]
+    """What the senders had fixed beforehand, if they had to."""
+    complaining: Sequence[str] = ()
+
+    @property
+    def disputed(self) -> bool:
+        """Whether somebody must have done wrong; otherwise somebody just left."""
+        return self.output.failed or bool(self.complaining)
+
+
 def judged(
-    session: AnySession,
-    cascade: Cascade,
-    keys: Mapping[str, RouteKey],
-    evidence: Evidence,
-    output: MixOutput,
-    complaining: Sequence[str],
-) -> dict[str, str]:
-    """Who did wrong, and what. Everybody finds the same, because all of it is signed."""
+    session: AnySession, case: Case, keys: Mapping[str, RouteKey], evidence: Evidence
+) -> tuple[dict[str, str], bool]:
+    """Who did wrong, and what; and whether an onion was copied, by whom cannot be told.
+
+    Everybody finds the same, because all of it is signed.
+    """
     try:
-        onions = {
-            sender: _said(session, evidence.onions[sender], sender, Onions).onions
-            for sender in cascade.senders
-        }
-    except (KeyError, ValueError):
+        return _blamed(session, case, keys, evidence), False
+    except _Copied:
+        return {}, True
+
+
+class _Copied(Exception):
+    """Two senders' onions are the same under the first layers: one is a copy."""
+
+
+def _onions(session: AnySession, case: Case, evidence: Evidence) -> dict[str, tuple[bytes, ...]]:
+    """What every sender had signed; ``ValueError`` if the coordinator shows something else."""
+    size, found = case.cascade.item_bytes(2 * len(case.cascade.relays)), {}
+    for sender in case.cascade.senders:
+        said = _said(session, evidence.onions.get(sender, b""), sender, Onions)
+        if [len(onion) for onion in said.onions] != [size] * case.cascade.batches:
+            raise ValueError("an honest coordinator would not have taken these onions")
+        if sender in case.fixed and case.fixed[sender].digest != said.digest:
+            raise ValueError("these are not the onions that were fixed")
+        found[sender] = said.onions
+    return found
+
+
+def _blamed(
+    session: AnySession, case: Case, keys: Mapping[str, RouteKey], evidence: Evidence
+) -> dict[str, str]:
+    cascade, output = case.cascade, case.output
+    try:
+        onions = _onions(session, case, evidence)
+    except ValueError:
         return {COORDINATOR: "shows onions that their senders did not sign"}
     items = [[onions[sender][b] for sender in cascade.senders] for b in range(cascade.batches)]
     owners = [list(cascade.senders) for _ in items]
     for place, relay in enumerate(cascade.relays):
-        stage = _Stage(cascade, place, items, owners)
+        stage = _Stage(cascade, place, items, owners, fixed=bool(case.fixed))
         blamed = stage.fault_in_hand_over(session, keys[relay])
         if blamed:
             return blamed
@@ -63,7 +103,7 @@ def judged(
         items, owners = stage.passed_on(said)
     if list(output.batches) != [b"".join(batch) for batch in items]:
         return {COORDINATOR: "announced another output than the last relay's"}
-    return dict.fromkeys(complaining, f"{Found.step}: its messages are in the output")
+    return dict.fromkeys(case.complaining, f"{Found.step}: its messages are in the output")
 
 
 def _said(session: AnySession, raw: bytes, sender: str, kind: type[M]) -> M:
@@ -79,7 +119,10 @@ class _Stage:
         place: int,
         items: list[list[bytes]],
         owners: list[list[str]],
+        *,
+        fixed: bool,
     ) -> None:
+        self.fixed = fixed
         self.cascade, self.place, self.items, self.owners = cascade, place, items, owners
         self.relay = cascade.relays[place]
         self.inner: list[list[bytes | None]] = []
@@ -104,23 +147,34 @@ class _Stage:
 
     def fault_in_shuffle(self, said: Shuffled) -> dict[str, str]:
         """Whose onions were not in order; or whether the relay passed on something else."""
-        blamed: dict[str, str] = {}
-        for number, batch in enumerate(self.inner):
-            often = Counter(batch)
-            for item, owner in zip(batch, self.owners[number], strict=True):
-                if item is None or often[item] > 1:
-                    why = "does not open" if item is None else "is there twice"
-                    blamed[owner] = f"{Onions.step}: its onion {why} at {self.relay}"
-        if blamed and said.batches:
+        blamed, twice = self._bad_onions()
+        if twice and self.fixed:  # nobody could have seen the other's before
+            blamed |= dict.fromkeys(twice, f"{Onions.step}: its onion is there twice")
+        if (blamed or twice) and said.batches:
             blamed[self.relay] = f"{Shuffled.step}: it passed on a batch that was not in order"
         if blamed:
             return blamed
+        if twice:
+            raise _Copied
         if not said.batches:
             return {self.relay: f"{Shuffled.step}: it refused a batch that was in order"}
         out = self._items(said)
         if any(Counter(a) != Counter(b) for a, b in zip(out, self.inner, strict=True)):
             return {self.relay: f"{Shuffled.step}: it passed on other messages than it was given"}
         return {}
+
+    def _bad_onions(self) -> tuple[dict[str, str], set[str]]:
+        """Whose onions do not open here, and whose are there twice."""
+        bare: dict[str, str] = {}
+        twice: set[str] = set()
+        for batch, owners in zip(self.inner, self.owners, strict=True):
+            often = Counter(item for item in batch if item is not None)
+            for item, owner in zip(batch, owners, strict=True):
+                if item is None:
+                    bare[owner] = f"{Onions.step}: its onion does not open at {self.relay}"
+                elif often[item] > 1:
+                    twice.add(owner)
+        return bare, twice
 
     def _items(self, said: Shuffled) -> list[list[bytes]]:
         try:

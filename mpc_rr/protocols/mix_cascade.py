@@ -8,23 +8,27 @@
    passes on. A relay that finds a layer that does not open, or two equal onions, says so.
 4. Output. The coordinator announces what the last relay passed on: messages that nobody can read
    yet. Every party looks for its own and posts whether it is there.
-5. If every single one is there, the relays make their final keys known, and everybody can read all
-   messages. Each party checks that its own is read right. If somebody does not find hers, the
-   relays make their route keys known instead: everybody can repeat every step and see who dropped,
-   altered, added or repeated something. That party is named and left out, and the rest begin again
-   with fresh keys. What was sealed to the final keys stays sealed for ever.
+5. If every single one is there, the relays make their final keys known, and everybody reads all
+   messages. If somebody does not find hers, or does not say so, the relays make their route keys
+   known instead: everybody can repeat every step and see who dropped, altered, added or repeated
+   something. That party is named and left out, and the rest begin again with fresh keys. What was
+   sealed to the final keys stays sealed for ever.
 
 One honest relay suffices: its shuffle nobody else knows, and it never gives away both of its keys
-for a batch. Several batches (one for each attribute) go through together but are shuffled apart.
+for a batch. After a party has said that its messages are there, it goes on to another batch only if
+every relay has shown its route key for this one; otherwise some might be opened on the quiet, and
+the difference between two batches would give away who is missing in the second. Several batches
+(one for each attribute) go through together but are shuffled apart.
 
 This is the shuffle of Dissent (Corrigan-Gibbs & Ford 2010, after Brickell & Shmatikov 2006) with
 relays instead of all parties.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mpc_rr.crypto.onion import LayerKey
-from mpc_rr.errors import Dropout, Misconduct
+from mpc_rr.errors import Dropout, Misconduct, Refused
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -45,12 +49,16 @@ from mpc_rr.protocols.mix_batch import (
     MixOpened,
     MixOutput,
     Onions,
+    OnionsFixed,
     RelayKeys,
     RouteKey,
     Shuffled,
 )
-from mpc_rr.protocols.mix_blame import at_relay, judged
+from mpc_rr.protocols.mix_blame import Case, at_relay, judged
 from mpc_rr.randomness import Randomness
+
+OPENED = "values opened"
+"""Under this label a party keeps in which run its values may have been opened."""
 
 
 def _cascade(
@@ -126,8 +134,14 @@ async def mix_party(
 
     # Step 2: report the onions.
     sealed = [cascade.sealed(batch, message) for batch, message in enumerate(messages)]
-    onions = [cascade.onion(batch, item, session.me) for batch, item in enumerate(sealed)]
-    await session.report(Onions(tuple(onions)))
+    onions = Onions(tuple(cascade.onion(b, item, session.me) for b, item in enumerate(sealed)))
+    fixed: dict[str, OnionsFixed] = {}
+    if board.wary:
+        own_fixed = OnionsFixed(board.head, onions.digest)
+        fixed = await post_party(session, board, OnionsFixed, own_fixed)
+        if len(board.present) < len(cascade.senders):
+            return None
+    await session.report(onions)
 
     # Step 3: relays shuffle.
     if own is not None:
@@ -142,48 +156,68 @@ async def mix_party(
     if output.lost:
         board.lose(output.lost)
         return None
+    case = Case(cascade, output, fixed)
     if output.failed:
-        await _blame_party(session, board, cascade, own, output, ())
+        await _blame_party(session, board, case, own)
         return None
     found = once_per_host((board.head, MixOutput), lambda: _places(cascade, output))
     mine = all(item in places for item, places in zip(sealed, found, strict=True))
+    if mine:
+        session.once(OPENED, lambda _: session.mailbox.run)
     said = await post_party(session, board, Found, Found(board.head, mine))
-    if len(board.present) < len(cascade.senders):
-        return None
     complaining = once_per_host(
         (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
     )
-    if complaining:
-        await _blame_party(session, board, cascade, own, output, complaining)
+    if complaining or len(board.present) < len(cascade.senders):
+        await _blame_party(session, board, replace(case, complaining=complaining), own)
         return None
 
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
-    session.point_of_no_return()
     if own is not None:
         await session.report(FinalKey(board.head, own.final.reveal()))
-    opened = await session.hear(MixOpened, check=board.follows)
+    opened = await session.hear(
+        MixOpened, check=lambda said: _check_opened(board, cascade, output, said)
+    )
     board.announced(opened)
-    read = once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
-    _check_own(read, found, sealed, messages)
-    return read
+    return once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
+
+
+def check_not_opened_before(session: PartySession) -> None:
+    """`Refused` if this party's values may have been opened in an earlier run of the study."""
+    before = session.recall(OPENED)
+    if before is not None and before != session.mailbox.run:
+        raise Refused(
+            "this party's values were sent in an earlier run of this study; a second release with "
+            "other people could give away who is missing in one of them; nothing was sent"
+        )
+
+
+def _check_opened(board: Board, cascade: Cascade, output: MixOutput, said: MixOpened) -> None:
+    """``ValueError`` unless these are the messages of the output, read with the final keys."""
+    board.follows(said)
+    if len(said.keys) != len(cascade.final):
+        raise ValueError("it does not show a final key of each relay")
+    place = (board.head, said.keys, said.batches)
+    if not once_per_host(place, lambda: _read_again(cascade, output, said.keys) == said.batches):
+        raise ValueError("these are not the messages that the final keys open")
+
+
+def _read_again(
+    cascade: Cascade, output: MixOutput, keys: Sequence[bytes]
+) -> tuple[bytes, ...] | None:
+    """The messages of an output, if these are the final keys."""
+    opened = [LayerKey.revealed(k, p) for k, p in zip(keys, cascade.final, strict=True)]
+    finals = [key for key in opened if key is not None]
+    if len(finals) < len(keys):
+        return None
+    items = cascade.items(output.batches, len(cascade.relays))
+    return tuple(b"".join(cascade.read(b, batch, finals)) for b, batch in enumerate(items))
 
 
 def _places(cascade: Cascade, output: MixOutput) -> list[dict[bytes, int]]:
     """Where each sealed message of the output stands in its batch."""
     batches = cascade.items(output.batches, len(cascade.relays))
     return [{item: place for place, item in enumerate(batch)} for batch in batches]
-
-
-def _check_own(
-    read: list[list[bytes]],
-    found: list[dict[bytes, int]],
-    sealed: Sequence[bytes],
-    messages: Sequence[bytes],
-) -> None:
-    """Every message was read as it was sent."""
-    for batch, item in enumerate(sealed):
-        if read[batch][found[batch][item]] != messages[batch]:
-            raise Misconduct("the coordinator does not read my message as I sent it", [COORDINATOR])
 
 
 def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
@@ -236,21 +270,28 @@ class RelayRole:
 
 
 async def _blame_party(
-    session: PartySession,
-    board: Board,
-    cascade: Cascade,
-    own: RelayRole | None,
-    output: MixOutput,
-    complaining: Sequence[str],
+    session: PartySession, board: Board, case: Case, own: RelayRole | None
 ) -> None:
     """Step 5, if something went wrong: see who did it, and go on without."""
+    relays, lost_before = case.cascade.relays, len(board.lost)
     mine = None if own is None else RouteKey(board.head, own.route.reveal(), own.told)
-    keys = await post_party(session, board, RouteKey, mine, authors=cascade.relays)
-    if len(keys) < len(cascade.relays):
+    keys = await post_party(session, board, RouteKey, mine, authors=relays)
+    if len(keys) < len(relays):
+        gone = [relay for relay in relays if relay not in keys]
+        if not case.output.failed:
+            raise Refused(
+                f"{gone[0]} has not shown that it gave this batch up; to go on without it could "
+                "give somebody away"
+            )
+        return
+    if not case.disputed:
         return
     evidence = await session.hear(Evidence, check=board.follows)
     board.announced(evidence)
-    blamed = judged(session, cascade, keys, evidence, output, complaining)
+    blamed, copied = judged(session, case, keys, evidence)
+    board.wary |= copied
+    if not blamed and not copied and len(board.lost) == lost_before:
+        raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
     if COORDINATOR in blamed:
         raise Misconduct(f"the coordinator {blamed[COORDINATOR]}", [COORDINATOR])
     if session.me in blamed:
@@ -285,8 +326,13 @@ async def mix_coordinator(
         return None
 
     # Steps 2 and 3: gather the onions and pass them from relay to relay.
+    fixed: dict[str, OnionsFixed] = {}
+    if board.wary:
+        fixed = await post_coordinator(session, board, OnionsFixed)
+        if len(board.present) < len(cascade.senders):
+            return None
     passed = _Passed(session, board, cascade)
-    await passed.gather_onions()
+    await passed.gather_onions(fixed)
     for place in range(len(relays)):
         await passed.pass_to(place)
 
@@ -297,29 +343,25 @@ async def mix_coordinator(
         board.lose(passed.lost)
         check_enough(session, board)
         return None
-    complaining: list[str] = []
+    case = Case(cascade, output, fixed)
     if not output.failed:
         said = await post_coordinator(session, board, Found)
-        if len(board.present) < len(cascade.senders):
-            return None
-        complaining = [name for name, found in said.items() if not found.mine]
-    if output.failed or complaining:
-        await _blame_coordinator(session, board, passed, output, complaining)
+        case = replace(case, complaining=[n for n, found in said.items() if not found.mine])
+    if output.failed or case.complaining or len(board.present) < len(cascade.senders):
+        await _blame_coordinator(session, board, passed, case)
         return None
 
     # Step 5: publish the final keys and read the messages.
-    session.point_of_no_return()
     finals = await _final_keys(session, board, cascade)
-    items = cascade.items(output.batches, len(relays))
-    read = [cascade.read(number, batch, finals) for number, batch in enumerate(items)]
-    opened = MixOpened(board.head, tuple(b"".join(batch) for batch in read))
-    await announce_on(session, board, opened)
-    return read
+    read = _read_again(cascade, output, finals)
+    assert read is not None
+    await announce_on(session, board, MixOpened(board.head, finals, read))
+    return cascade.items(read, 0)
 
 
 async def _final_keys(
     session: CoordinatorSession, board: Board, cascade: Cascade
-) -> list[LayerKey]:
+) -> tuple[bytes, ...]:
     """The relays' final keys. Whoever keeps hers back now ends the study, and is named."""
     gathered = await session.gather(FinalKey, senders=cascade.relays)
     missing, keys = gathered.missing(FinalKey.step), []
@@ -328,12 +370,12 @@ async def _final_keys(
         key = None if said is None else LayerKey.revealed(said.key, public)
         if said is not None and (key is None or said.head != board.head):
             missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
-        elif key is not None:
-            keys.append(key)
+        elif said is not None:
+            keys.append(said.key)
     if missing:
         reasons = "; ".join(f"{name} ({why})" for name, why in sorted(missing.items()))
         raise Dropout(f"the messages cannot be opened without {reasons}", missing)
-    return keys
+    return tuple(keys)
 
 
 class _Passed:
@@ -348,7 +390,7 @@ class _Passed:
         self.output: tuple[bytes, ...] = ()
         """The batches as they are now; empty after something went wrong."""
 
-    async def gather_onions(self) -> None:
+    async def gather_onions(self, fixed: Mapping[str, OnionsFixed]) -> None:
         """Step 2."""
         size = self.cascade.item_bytes(2 * len(self.cascade.relays))
 
@@ -359,6 +401,10 @@ class _Passed:
 
         gathered = await self.session.gather(Onions, check=right_size, senders=self.cascade.senders)
         self.lost = gathered.missing(Onions.step)
+        for sender, entry in fixed.items():
+            said = gathered.messages.get(sender)
+            if said is not None and said.digest != entry.digest:
+                self.lost[sender] = f"{Onions.step}: they are not those it had fixed"
         if self.lost:
             return
         self.onions = gathered.signed
@@ -385,19 +431,24 @@ class _Passed:
 
 
 async def _blame_coordinator(
-    session: CoordinatorSession,
-    board: Board,
-    passed: _Passed,
-    output: MixOutput,
-    complaining: Sequence[str],
+    session: CoordinatorSession, board: Board, passed: _Passed, case: Case
 ) -> None:
     """Step 5, if something went wrong: publish all that was signed, and see who did it."""
-    cascade = passed.cascade
-    keys = await post_coordinator(session, board, RouteKey, authors=cascade.relays)
-    if len(keys) < len(cascade.relays):
+    relays = case.cascade.relays
+    keys = await post_coordinator(session, board, RouteKey, authors=relays)
+    gone = [relay for relay in relays if relay not in keys]
+    if gone and not case.output.failed:
+        raise Dropout(
+            f"{gone[0]} has not shown that it gave its batch up; to go on without it could give "
+            "somebody away",
+            gone,
+        )
+    if gone or not case.disputed:
+        check_enough(session, board)
         return
     evidence = Evidence(board.head, passed.onions, passed.shuffled)
     await announce_on(session, board, evidence)
-    blamed = judged(session, cascade, keys, evidence, output, complaining)
+    blamed, copied = judged(session, case, keys, evidence)
+    board.wary |= copied
     board.lose(blamed)
     check_enough(session, board)

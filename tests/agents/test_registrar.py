@@ -136,9 +136,7 @@ def test_every_party_checks_all_passes(change, says):
 
 def test_one_person_under_two_names_is_noticed_by_every_party(monkeypatch):
     """Both names have a true pass of the same person: only comparing all of them shows it."""
-    monkeypatch.setattr(
-        Coordinator, "_persons", property(lambda _: {}, lambda *_: None), raising=False
-    )
+    monkeypatch.setattr(Coordinator, "_person", lambda _, identity: identity.signing)
     twice = HONEST | {"party-2": HONEST["party-1"]}
     outcome, ends = play(twice)
     assert outcome.result is None

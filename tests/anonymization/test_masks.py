@@ -1,6 +1,7 @@
 """Masks, what they leave to an attacker, and mapping back by rank."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -109,7 +110,7 @@ def test_swapping_stays_near_in_rank_and_its_candidates_hold_the_truth(values, p
     mask = RankSwap(percent)
     masked = mask.draw(own, everybody, SeededRandomness(seed))
     assert masked in values
-    ordered, reach = sorted(values), int(percent * len(values) / 100)
+    ordered, reach = sorted(values), math.ceil(percent * len(values) / 100)
     near = [r for r in range(len(values)) if ordered[r] == own]
     reachable = {
         ordered[t] for r in near for t in range(max(r - reach, 0), min(r + reach + 1, len(values)))
@@ -153,6 +154,7 @@ def test_more_candidates_than_there_are_values_means_all():
         ("swap:101", AGE, "between 0 and 100"),
         ("noise:0", AGE, "at least one step"),
         ("noise:nan", AGE, "at least one step"),
+        ("noise:1e30", AGE, "no wider than"),
         ("noise:lots", AGE, "'lots' is not a number"),
         ("none:3", AGE, "is not none, noise:WIDTH or swap:PERCENT"),
         ("blur", AGE, "is not none, noise:WIDTH or swap:PERCENT"),

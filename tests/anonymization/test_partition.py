@@ -53,10 +53,10 @@ def mdav_as_printed(points, k):
     left, groups = list(range(len(points))), []
 
     def distance(a, b):
-        return float(((a - b) ** 2).sum())
+        return int(((a - b) ** 2).sum())
 
     def take(centre):
-        nearest = sorted(left, key=lambda row: distance(points[row], centre))[:k]
+        nearest = sorted(left, key=lambda row: (distance(points[row], centre), row))[:k]
         for row in nearest:
             left.remove(row)
         groups.append(nearest)
@@ -65,11 +65,11 @@ def mdav_as_printed(points, k):
         return points[max(left, key=lambda row: distance(points[row], centre))]
 
     while len(left) >= 3 * k:
-        first = farthest(points[left].mean(axis=0))
+        first = farthest(points[left].sum(axis=0) // len(left))
         take(first)
         take(farthest(first))
     if len(left) >= 2 * k:
-        take(farthest(points[left].mean(axis=0)))
+        take(farthest(points[left].sum(axis=0) // len(left)))
     groups.append(list(left))
     return {frozenset(group) for group in groups}
 

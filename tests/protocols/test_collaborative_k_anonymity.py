@@ -45,6 +45,15 @@ def telling(kind, change):
     return Telling
 
 
+def relays_of(outcome, attempt=1):
+    """The relays of an attempt, in their order."""
+    found = {}
+    for session, step, peer in outcome.traffic:
+        if step == "shuffled" and f"round-{attempt}/" in session:
+            found[session.rsplit("-", 1)[1]] = peer
+    return [found[place] for place in sorted(found)]
+
+
 def salaries(result, group):
     return sorted(values[0] for number, values in result.messages if number == group)
 
@@ -83,9 +92,10 @@ def test_every_strategy_goes_with_every_release(strategy, release):
 @pytest.mark.parametrize("step", ["commitments", "openings", "agreed", "onions", "found"])
 def test_whoever_leaves_is_left_out_and_the_rest_go_on(step):
     """Nobody's confidential value is told without k others in the group."""
-    gone = "party-4"
-    faults = Faults(silent=(PartyFault(gone, step),))
     protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    honest = run_study(make_scenario(protocol, minimum=6), transport="memory", seed=3).outcome
+    gone = next(name for name in NAMES if name not in relays_of(honest))
+    faults = Faults(silent=(PartyFault(gone, step),))
     scenario = make_scenario(protocol, faults=faults, minimum=6)
     result = run_study(scenario, transport="memory", seed=3).outcome.result
     assert isinstance(result, KAnonymous)
@@ -96,6 +106,19 @@ def test_whoever_leaves_is_left_out_and_the_rest_go_on(step):
     )
     assert min(len(group) for group in result.groups) >= 3
     assert gone not in {name for group in result.groups for name in group}
+
+
+def test_a_relay_that_leaves_when_all_is_said_ends_the_study():
+    """It may have given its final key to somebody: another batch could give somebody away."""
+    honest = run_study(make_scenario(IN_GROUPS), transport="memory", seed=3).outcome
+    relay = relays_of(honest)[1]
+    faults = Faults(silent=(PartyFault(relay, "found"),))
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    scenario = make_scenario(protocol, faults=faults, minimum=6)
+    outcome = run_study(scenario, transport="memory", seed=3).outcome
+    assert outcome.result is None
+    assert outcome.culprits == (relay,)
+    assert f"{relay} has not shown that it gave its batch up" in outcome.cause
 
 
 @pytest.mark.parametrize(("minimum", "k"), [(8, 3), (6, 8)])
@@ -196,7 +219,7 @@ class TwoBoards(Mailbox):
         for name in NAMES:
             entries = shown.entries if name in NAMES[:4] else fewer
             message = Block(shown.previous, entries)
-            await super().post(session, step, name, self.write(session, step, name, message))
+            await super().post(session, step, name, self.write(session, step, "*", message))
 
 
 def test_two_boards_are_noticed_by_comparing_heads():

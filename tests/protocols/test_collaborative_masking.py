@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 from anonymizing import EIGHT, MASKED, NAMES, PEOPLE, make_scenario, make_study, run
 from helpers import simulate
-from test_collaborative_k_anonymity import telling, with_mailbox
+from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 
+from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import InputError
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.collaborative_masking import MaskedRecord, MaskedRelease
+from mpc_rr.protocols.mix_cascade import OPENED
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
@@ -87,11 +89,13 @@ def simulate_one(party):
 
 @pytest.mark.parametrize("step", ["commitments", "openings", "onions", "found"])
 def test_whoever_leaves_before_the_values_are_read_is_left_out(step):
-    faults = Faults(silent=(PartyFault("party-5", step),))
+    honest = run_study(make_scenario(MASKED), transport="memory", seed=4).outcome
+    gone = next(name for name in NAMES if name not in relays_of(honest))
+    faults = Faults(silent=(PartyFault(gone, step),))
     scenario = make_scenario(MASKED, faults=faults, minimum=5)
     result = run_study(scenario, transport="memory", seed=4).outcome.result
     assert isinstance(result, MaskedRelease)
-    assert set(result.lost) == {"party-5"}
+    assert set(result.lost) == {gone}
     assert len(result.values[0]) == result.n == 7
 
 
@@ -123,11 +127,35 @@ def test_a_record_that_nobody_was_asked_for_is_left_out():
     assert outcome.result.n == 7
 
 
-def test_the_noise_is_fresh_in_every_run():
-    first, second = (
-        simulate(make_study(MASKED), PEOPLE, seed=seed)[0].result.records for seed in (1, 2)
-    )
-    assert first != second
+def keeping_books(books):
+    class Keeping(Party):
+        def __init__(self, study, name, *args):
+            account = books.setdefault(name, Account())
+            super().__init__(study, name, *args, terms=Terms(account=account))
+
+    return Keeping
+
+
+def test_whose_values_were_opened_refuses_another_run():
+    """Two releases with other people would give away who is missing in one of them."""
+    books = {}
+    study = make_study(MASKED)
+    first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books))
+    second, ends = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
+    assert first.result is not None
+    assert second.result is None
+    assert all("in an earlier run of this study" in str(end) for end in ends.values())
+
+
+def test_a_masked_value_is_drawn_once():
+    """A second one under the same name would narrow the first down."""
+    books = {}
+    study = make_study(MASKED)
+    first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books))
+    for account in books.values():  # as if the values had never been opened
+        del account._books.enrolments["eight"].drawn[OPENED]
+    second, _ = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
+    assert first.result.records == second.result.records
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,335 @@
+"""Attacks by which a reviewer broke the first version of the anonymous channel, and others."""
+
+import asyncio
+
+import msgspec
+import numpy as np
+import pytest
+from anonymizing import IN_GROUPS, MASKED, NAMES, PEOPLE, run
+from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
+from test_mix_cascade import FOUR_LESS, SEED
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
+from mpc_rr.crypto.commitments import commit
+from mpc_rr.crypto.onion import LayerKey, wrap
+from mpc_rr.errors import Dropout, MpcRrError
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.session import encode_parts
+from mpc_rr.protocols import mix_cascade
+from mpc_rr.protocols.bulletin_board import Block, Board
+from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous, Partition
+from mpc_rr.protocols.collaborative_masking import MaskedRelease
+from mpc_rr.protocols.commitment import Commitments, Openings, _bound_to
+from mpc_rr.protocols.mix_batch import (
+    Evidence,
+    FinalKey,
+    Found,
+    MixKeys,
+    MixOptions,
+    MixOutput,
+    Onions,
+    RelayKeys,
+    Shuffled,
+)
+
+DIE_THROWN = bytes(range(16))
+
+
+@pytest.fixture
+def cascade(monkeypatch):
+    """The first cascade of a run, and its relays' roles, as the attacker comes to know them."""
+    seen = {"roles": {}}
+    honest, made = mix_cascade._cascade, mix_cascade.RelayRole.__init__
+
+    def spy(*args):
+        found = honest(*args)
+        seen.setdefault("cascade", found)
+        return found
+
+    def role(self, session):
+        made(self, session)
+        seen["roles"].setdefault(session.me, self)
+
+    monkeypatch.setattr(mix_cascade, "_cascade", spy)
+    monkeypatch.setattr(mix_cascade.RelayRole, "__init__", role)
+    return seen
+
+
+def fork_found(monkeypatch, cascade, outputs):
+    """A coordinator that shows the relays everybody's `Found`, and the others one without relays.
+
+    The relays, who think that all is well, give their final keys; the others are to begin again.
+    """
+    honest, announce = mix_cascade.post_coordinator, mix_cascade.announce_on
+    opened = []
+
+    async def spy(session, board, message):
+        if isinstance(message, MixOutput):
+            outputs.append(message)
+        await announce(session, board, message)
+
+    async def forking(session, board, kind, **options):
+        if kind is not Found or opened:
+            return await honest(session, board, kind, **options)
+        first = cascade["cascade"]
+        numbered = session.sub(f"block-{board.blocks + 1}")
+        gathered = await numbered.gather(kind, senders=board.present)
+        full = Block(board.head, dict(sorted(gathered.signed.items())))
+        less = Block(board.head, {n: r for n, r in full.entries.items() if n not in first.relays})
+        for party in board.present:
+            block = full if party in first.relays else less
+            raw = session.mailbox.write(numbered.name, Block.step, "*", block)
+            await session.mailbox.post(numbered.name, Block.step, party, raw)
+        keys = (await session.gather(FinalKey, senders=first.relays)).messages
+        finals = [
+            LayerKey.revealed(keys[r].key, p)
+            for r, p in zip(first.relays, first.final, strict=True)
+        ]
+        items = first.items(outputs[0].batches, len(first.relays))
+        opened.extend(np.frombuffer(m, "<i8").tolist() for m in first.read(0, items[0], finals))
+        board.lose(dict.fromkeys(first.relays, "found"))
+        board.grow(board.head_after(kind.step, less))
+        return {n: m for n, m in gathered.messages.items() if n not in first.relays}
+
+    monkeypatch.setattr(mix_cascade, "announce_on", spy)
+    monkeypatch.setattr(mix_cascade, "post_coordinator", forking)
+    return opened
+
+
+def test_no_second_batch_is_opened_after_a_first(monkeypatch, cascade):
+    """The difference of two batches would be the values of those who are missing in the second."""
+    opened = fork_found(monkeypatch, cascade, [])
+    protocol = msgspec.structs.replace(IN_GROUPS, k=2)
+    outcome, ends = run(protocol, seed=1, study={"minimum": 5})
+    assert len(opened) == 8  # the first batch: nobody can prevent that
+    assert outcome.result is None
+    assert not any(isinstance(end, KAnonymous) for end in ends.values())
+    waiting = [end for name, end in ends.items() if name not in cascade["cascade"].relays]
+    assert all("to go on without it could give" in str(end) for end in waiting)
+
+
+def test_public_randomness_is_of_the_dice_alone():
+    """Not of the bytes in which they came, which their authors could write in many ways."""
+    seeds = []
+    original, MixOptions.order = MixOptions.order, _noting_order(seeds)
+
+    class Rewriting(Mailbox):
+        """Signs its opening anew, with salts of another commitment to the same values."""
+
+        async def tell(self, session, target, message):
+            if isinstance(message, Commitments | Openings):
+                salts = (bytes([self.salt]) * 32,)
+                if isinstance(message, Openings):
+                    message = Openings(message.head, (DIE_THROWN,), salts)
+                else:
+                    bound = _bound_to(self.context_of(session), self.me, "die")
+                    message = Commitments(message.head, (commit(bound, DIE_THROWN, salts[0]),))
+            return await super().tell(session, target, message)
+
+        def context_of(self, session):
+            own = session.split("/block-")[0]
+            return encode_parts(self.study.encode(), self.run, own.encode())
+
+    try:
+        for salt in (1, 2):
+            Rewriting.salt = salt
+            agents = {"party-4": with_mailbox(Party, Rewriting)}
+            outcome, _ = run(MASKED, seed=SEED, parties=agents, study=FOUR_LESS)
+            assert outcome.result is not None
+    finally:
+        MixOptions.order = original
+    assert len(set(seeds)) == 1
+
+
+def _noting_order(seeds):
+    honest = MixOptions.order
+
+    def order(self, board, seed):
+        seeds.append(seed)
+        return honest(self, board, seed)
+
+    return order
+
+
+def test_whoever_does_not_open_gains_no_choice_among_dice():
+    """All dice are thrown again without that party; what the others had thrown counts no more."""
+    seeds = []
+    silent = with_mailbox(Party, telling(Openings, _wrong_die))
+    original, MixOptions.order = MixOptions.order, _noting_order(seeds)
+    try:
+        run(MASKED, seed=SEED, study=FOUR_LESS)
+        with_all = seeds[-1]
+        outcome, ends = run(MASKED, seed=SEED, parties={"party-4": silent}, study=FOUR_LESS)
+    finally:
+        MixOptions.order = original
+    assert outcome.result is not None, outcome.cause
+    assert set(outcome.result.lost) == {"party-4"}
+    assert seeds[-1] != with_all
+    throws = {session for session, step, _ in outcome.traffic if "throw-2" in session}
+    assert throws
+    assert all(end.digest == outcome.result.digest for n, end in ends.items() if n != "party-4")
+
+
+def _wrong_die(_, message):
+    return msgspec.structs.replace(message, values=(*message.values[:-1], bytes(16)))
+
+
+def test_relays_come_from_one_draw_of_twice_as_many():
+    """Making honest parties leave does not go on until all relays are the attacker's."""
+    board = Board(bytes(32), tuple(f"p{k}" for k in range(30)))
+    options = MixOptions(relays=3)
+    order = options.order(board, b"seed")
+    assert len(order) == 6
+    board.lose(dict.fromkeys(order[:3], "found"))
+    assert options.chosen(board, order) == tuple(order[3:])
+    board.lose({order[3]: "found"})
+    with pytest.raises(Dropout, match="4 of the 6 parties that were drawn as relays are gone"):
+        options.chosen(board, order)
+
+
+def test_the_coordinator_does_not_choose_the_groups():
+    """A victim among three of its own parties: sizes are right, but these are not the groups."""
+
+    def chosen(_, message):
+        return msgspec.structs.replace(message, groups=((0, 4, 5, 6), (1, 2, 3, 7)))
+
+    bad = with_mailbox(Coordinator, telling(Partition, chosen))
+    outcome, ends = run(IN_GROUPS, coordinator=bad)
+    assert outcome.result is None
+    for end in ends.values():
+        assert end.culprits == ("coordinator",)
+        assert "not the groups that the quasi-identifiers make" in str(end)
+
+
+# ── Copied onions ──────────────────────────────────────────────────────────────────────────────
+
+
+def thief_of(victim, cascade, *, always):
+    """Peels a victim's onion with the first relay's help, and sends what is under it as its own."""
+    sent = {}
+
+    class Spied(Party):
+        async def _protocol_run(self, session):
+            tell = self.mailbox.tell
+
+            async def noting(at, target, message):
+                if isinstance(message, Onions):
+                    sent[at] = message
+                return await tell(at, target, message)
+
+            self.mailbox.tell = noting
+            return await super()._protocol_run(session)
+
+    class Thief(Party):
+        stolen = False
+
+        async def _protocol_run(self, session):
+            tell = self.mailbox.tell
+
+            async def stealing(at, target, message):
+                if isinstance(message, Onions) and (always or not Thief.stolen):
+                    await asyncio.sleep(1)
+                    Thief.stolen = True
+                    message = self.copy(sent[at])
+                return await tell(at, target, message)
+
+            self.mailbox.tell = stealing
+            return await super()._protocol_run(session)
+
+        def copy(self, message):
+            made = cascade["cascade"]
+            key, copies = cascade["roles"][made.relays[0]].route, []
+            for batch, onion in enumerate(message.onions):
+                inner = key.peel(onion, made.info(batch, b"route", 0, victim))
+                info = made.info(batch, b"route", 0, self.name)
+                copies.append(wrap(inner, made.route[:1], [info]) if inner else onion)
+            return Onions(tuple(copies))
+
+    return Spied, Thief
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_a_victim_is_not_blamed_for_a_copied_onion(cascade, always):
+    """After the first copy nobody is blamed, but onions are fixed before any is sent."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relays = relays_of(outcome)
+    victim, thief = [name for name in NAMES if name not in relays][:2]
+    cascade.clear()
+    cascade["roles"] = {}
+    spied, stealing = thief_of(victim, cascade, always=always)
+    outcome, ends = run(
+        MASKED, seed=SEED, parties={victim: spied, thief: stealing}, study=FOUR_LESS
+    )
+    assert outcome.result is not None, outcome.cause
+    assert isinstance(ends[victim], MaskedRelease)
+    assert set(outcome.result.lost) == ({thief} if always else set())
+    if always:
+        assert "not those it had fixed" in outcome.result.lost[thief]
+
+
+def test_a_batch_with_a_copy_is_not_passed_on(cascade):
+    """Otherwise whoever copies an onion would see it twice in the output, and know whose it is."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relays = relays_of(outcome)
+    victim, thief = [name for name in NAMES if name not in relays][:2]
+    cascade.clear()
+    cascade["roles"] = {}
+    spied, stealing = thief_of(victim, cascade, always=False)
+    outputs = []
+    noting = telling(MixOutput, lambda _, m: outputs.append(m) or m)
+    run(
+        MASKED, seed=SEED, parties={victim: spied, thief: stealing}, study=FOUR_LESS,
+        coordinator=with_mailbox(Coordinator, noting),
+    )  # fmt: skip
+    assert outputs[0].failed
+    assert not outputs[1].failed
+
+
+# ── Junk ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_keys_that_are_no_keys_cost_a_relay_its_place():
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relay = relays_of(outcome)[1]
+
+    def bad(_, message):
+        return RelayKeys(message.head, MixKeys(bytes(32), message.keys.final))
+
+    agents = {relay: with_mailbox(Party, telling(RelayKeys, bad))}
+    outcome, _ = run(MASKED, seed=SEED, parties=agents, study=FOUR_LESS)
+    assert "it shows no proper keys" in outcome.result.lost[relay]
+
+
+def test_evidence_that_is_too_short_blames_the_coordinator():
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relay = relays_of(outcome)[0]
+
+    def short(box, message):
+        forged = {n: box.write("x", "onions", "coordinator", Onions(())) for n in message.onions}
+        return Evidence(message.previous, forged, message.shuffled)
+
+    refusing = with_mailbox(Party, telling(Shuffled, lambda _, __: Shuffled(())))
+    bad = with_mailbox(Coordinator, telling(Evidence, short))
+    outcome, ends = run(
+        MASKED, seed=SEED, parties={relay: refusing}, coordinator=bad, study=FOUR_LESS
+    )
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+    assert any("onions that their senders did not sign" in str(end) for end in ends.values())
+
+
+def test_a_message_that_cannot_be_read_is_no_answer(monkeypatch):
+    """It must not pass for somebody's age of 0."""
+    honest = mix_cascade.Cascade.sealed
+    calls = []
+
+    def junk(self, batch, message):
+        calls.append(message)
+        sealed = honest(self, batch, message)
+        return bytes(len(sealed)) if len(calls) == 1 else sealed
+
+    monkeypatch.setattr(mix_cascade.Cascade, "sealed", junk)
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    assert outcome.result.unusable == 1
+    assert 0 not in outcome.result.values[0]
+    assert len(outcome.result.values[0]) == len(PEOPLE) - 1
