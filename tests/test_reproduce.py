@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from networks_data import SURVEY
 
 from mpc_rr.errors import DataError, InputError
 from mpc_rr.reproduce import REPRODUCTIONS, OnData, reproduce
@@ -225,3 +226,63 @@ def test_six_copies_are_six_times_the_records(people):
     np.testing.assert_array_equal(six, 6 * once)
     errors = [median_errors(records, copies, 19, 1, lambda *_: None) for copies in (1, 600)]
     assert np.mean(list(errors[1].values())) < 0.8 * np.mean(list(errors[0].values()))
+
+
+# ── Paper 002 ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def network(tmp_path):
+    path = tmp_path / "survey.bif"
+    path.write_text(SURVEY)
+    return path
+
+
+def test_distances_of_block_aggregation_stand_beside_the_printed(tmp_path):
+    """A network of six variables is taken for the paper's Survey."""
+    names = "ABCDEF"
+    text = "".join(f"variable {n} {{ type discrete [ 2 ] {{ x, y }}; }}\n" for n in names)
+    text += "".join(f"probability ( {n} ) {{ table 0.3, 0.7; }}\n" for n in names)
+    path = tmp_path / "six.bif"
+    path.write_text(text)
+    found = reproduce("rrba-table6", path, runs=2)
+    assert "Survey" in found.title
+    printed = {row[0]: row[1] for row in found.rows}
+    assert printed["2-way ℓ2"] == 71.81
+    for row in found.rows:
+        assert row[2] < row[3]  # all blocks are nearer than the last alone
+    assert found.claims[1].holds
+
+
+def test_an_unknown_network_has_nothing_printed(tmp_path):
+    text = (
+        SURVEY
+        + "variable O { type discrete [ 2 ] { a, b }; }\nprobability ( O ) { table 0.5, 0.5; }\n"
+    )
+    path = tmp_path / "mine.bif"
+    path.write_text(text)
+    found = reproduce("rrba-table5", path, runs=1)
+    assert "mine" in found.title
+    assert all(row[1] is None for row in found.rows)
+
+
+def test_independence_tests_of_block_aggregation():
+    found = reproduce("rrba-table4", runs=4)
+    assert [row[0] for row in found.rows] == ["2-way", "3-way", "4-way"]
+    assert all(row[3] >= 75 for row in found.rows)  # power
+    assert any("5 %" in claim.text for claim in found.claims)
+
+
+def test_convergence_of_block_aggregation():
+    found = reproduce("rrba-fig5", runs=1)
+    assert len(found.rows) == 7 * 4
+    assert found.document()["rows"][0]["p"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("rrba-table5", "needs a Bayesian network"), ("rrba-table4", "needs no --data")],
+)
+def test_data_that_are_missing_or_too_many_are_told(name, says, network):
+    with pytest.raises(InputError, match=says):
+        reproduce(name, None if name == "rrba-table5" else network)

@@ -194,7 +194,7 @@ def _read(path: Path, kind: str) -> dict[str, Any]:
             bytes.fromhex(admission)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         good = False
     if not good:
         raise InputError(f"{path} is not a file of the kind {kind!r}")

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.blocks import floored, truth_for
+from mpc_rr.estimation.combinations import combination_views
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.lambdas import keep_for_beta
@@ -25,6 +27,7 @@ from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
 
 Shares = Mapping[tuple[int, int], Array]
 """True or guessed tables of all pairs."""
+BLOCK_FLOORS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,53 @@ def plan(
     errors = [view_pair_error(sizes, views, epsilon, p, n, known) for p in pairs]
     together = f"one of {len(views)} groups of {len(views[0])} attributes each"
     plans.append(Plan("views", together, epsilon, _mean(errors)))
+    plans.append(_block_plan(sizes, n, epsilon, known))
     return sorted(plans, key=lambda p: p.error)
+
+
+@dataclass(frozen=True)
+class BlockChoice:
+    """A floor and a p for block aggregation at a budget, and the error they promise."""
+
+    floor: float
+    p: float
+    """Of the answer about the smallest table; larger tables need a smaller one."""
+    error: float
+
+
+def block_choices(
+    sizes: Sequence[int], n: int, epsilon: float, shares: Shares
+) -> list[BlockChoice]:
+    """Block aggregation of pairs with several floors, so that a record spends ε; the best first.
+
+    A record answers one view: its budget is shared by the combinations of that view, and each
+    combination has the answers of those who got its view. The table shown is taken to be the true
+    one, mixed with the uniform one by the floor: what it is after many blocks.
+    """
+    views = combination_views(len(sizes), 2)
+    budget = epsilon / max(len(view) for view in views)
+    choices = []
+    for floor in BLOCK_FLOORS:
+        p = min(truth_for(budget, floor, t.size) for t in shares.values())
+        errors = [_block_error(t.ravel(), p, floor, n / len(views)) for t in shares.values()]
+        choices.append(BlockChoice(floor, p, _mean(errors)))
+    return sorted(choices, key=lambda choice: choice.error)
+
+
+def _block_error(truth: Array, p: float, floor: float, n: float) -> float:
+    """The mean L1 error that randomizing adds to one table."""
+    shown = floored(truth, floor)
+    true, other = p + (1 - p) * shown, (1 - p) * shown
+    variances = (truth * true * (1 - true) + (1 - truth) * other * (1 - other)) / (n * p**2)
+    return float(np.sqrt(2 / math.pi) * np.sqrt(variances).sum())
+
+
+def _block_plan(sizes: Sequence[int], n: int, epsilon: float, shares: Shares) -> Plan:
+    best = block_choices(sizes, n, epsilon, shares)[0]
+    what = f"one view of pairs, p = {best.p:.3f}, floor = {best.floor:g}"
+    if best.floor == 1:
+        what += " (tables that follow do not help)"
+    return Plan("blocks", what, epsilon, best.error)
 
 
 def _design_error(design: Design, n: int, shares: Shares) -> float:

@@ -1,5 +1,7 @@
 """Studies with a registrar: one admission per person, checked by everybody."""
 
+import asyncio
+
 import msgspec
 import pytest
 from anonymizing import IN_GROUPS, NAMES, PEOPLE, make_scenario, make_study
@@ -12,7 +14,16 @@ from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, Misconduct, Refused
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import Passes
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    LOBBY_SESSION,
+    WIRE_VERSION,
+    Header,
+    Hello,
+    Passes,
+    ShowPass,
+)
+from mpc_rr.network.sealed import write
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results import write_results
@@ -169,3 +180,35 @@ def test_the_whole_run_can_be_verified_with_its_passes(protocol, tmp_path):
     assert verify(tmp_path / "run")
     with pytest.raises(InputError, match="give the registrar's own key"):
         run_study(scenario, transport="memory")
+
+
+def test_a_pass_shown_under_anothers_name_harms_nobody():
+    """It is kept for the identity that showed it; whoever joins needs her own."""
+    victim = "party-3"
+
+    class Mallory(bringing(HONEST)):
+        async def _enter_lobby(self):
+            other = Identity(SeededRandomness(77))
+            hello = Hello(self._identity.public, self._transport.address)
+            raw = self.mailbox.write(LOBBY_SESSION, Hello.step, COORDINATOR, hello)
+            await self._knock(lambda: bool(self.mailbox.run), raw)
+            person, signed = HONEST[self.name]
+            shown = Pass(person.public, signed, person.prove(self.mailbox.run, other.public))
+            for step, run, message in (
+                (Hello.step, b"", Hello(other.public, self._transport.address)),
+                (ShowPass.step, self.mailbox.run, ShowPass(other.public, shown)),
+            ):
+                header = Header(
+                    WIRE_VERSION, self.study.name, run, LOBBY_SESSION, step, victim, COORDINATOR
+                )
+                await self._transport.send(COORDINATOR, write(header, message, other))
+            await super()._enter_lobby()
+
+    class Late(bringing(HONEST)):
+        async def run(self):
+            await asyncio.sleep(1)
+            return await super().run()
+
+    outcome, ends = play(HONEST, parties={victim: Late, "party-8": Mallory})
+    assert outcome.result is not None, outcome.cause
+    assert ends[victim].digest == outcome.result.digest

@@ -168,3 +168,9 @@ def test_a_mask_that_makes_no_sense_is_refused(words, attribute, says):
 def test_counting_assignments_is_for_few_people():
     with pytest.raises(InputError, match="more than 20"):
         assignments_left([0] * 21, [0] * 21, 1)
+
+
+def test_a_small_swap_among_few_still_reaches_a_neighbour():
+    values = np.array([10, 20, 30, 40, 50, 60, 70, 80])
+    drawn = {RankSwap(10).draw(40, values, SeededRandomness(seed)) for seed in range(40)}
+    assert drawn == {30, 40, 50}

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from pycanon import anonymity
 
 from mpc_rr.anonymization import partition
-from mpc_rr.anonymization.hierarchy import Hierarchy, generalize, groups_at
+from mpc_rr.anonymization.hierarchy import (
+    Hierarchy,
+    check_combinations,
+    generalize,
+    groups_at,
+)
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.releases import RELEASES, Grouped
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
@@ -240,3 +245,26 @@ def test_labels_say_what_a_level_tells():
 def test_a_hierarchy_that_makes_no_sense_is_refused(attribute, levels, says):
     with pytest.raises(InputError, match=says):
         Hierarchy(attribute, levels)
+
+
+def test_whoever_guesses_among_equal_centres_has_all_their_records_to_choose_from():
+    table = Table((AGE, HEIGHT), np.full((4, 2), 7))
+    risk = linkage(table, [np.array([0, 1]), np.array([2, 3])], "microaggregated")
+    assert risk.highest == pytest.approx(1 / 4)
+
+
+def test_groups_do_not_depend_on_the_machines_rounding():
+    """All numbers are whole ones; ties go by the order of the records."""
+    table = mixed_table(300, 9)
+    assert table.points.dtype == np.int64
+    for make in (mdav, mondrian):
+        again = make(Table(table.attributes, table.codes.copy()), 4)
+        assert [g.tolist() for g in again] == [g.tolist() for g in make(table, 4)]
+    tied = Table((AGE, HEIGHT), np.zeros((7, 2), dtype=np.int64))
+    assert [g.tolist() for g in mdav(tied, 3)] == [[0, 1, 2], [3, 4, 5, 6]]
+
+
+def test_too_many_levels_are_told_before_anybody_is_asked():
+    deep = [Hierarchy(number(f"n{k}"), tuple(float(2**j) for j in range(9))) for k in range(6)]
+    with pytest.raises(InputError, match="more than 100,000 combinations"):
+        check_combinations(deep)

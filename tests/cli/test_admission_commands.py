@@ -56,6 +56,25 @@ def test_a_person_is_admitted_once(here, registered):
     assert_one_line(err, "this key is that of 'jane'")
 
 
+def test_a_person_is_the_same_however_she_is_written(here, registered):
+    enrolled(here, registered, "Jane  Doe")
+    _, another, _ = here("enrol", registered / "other.pass")
+    code, _, err = admit(here, registered, " jane doe", another.strip())
+    assert code == 2
+    assert "has been admitted to this study before" in err
+
+
+@pytest.mark.parametrize("damage", [("admissions", None), ("admissions", {"x": "zz"})])
+def test_a_damaged_pass_is_told_in_one_line(here, registered, damage):
+    own = enrolled(here, registered, "jane")
+    book = json.loads(own.read_text())
+    book[damage[0]] = damage[1]
+    own.write_text(json.dumps(book))
+    code, _, err = here("enrol", own)
+    assert code == 2
+    assert_one_line(err, "is not a file of the kind 'mpc-rr pass'")
+
+
 def test_what_is_wrong_is_said_in_one_line(here, registered):
     own, study = registered / "me.pass", registered / "study.toml"
     _, public, _ = here("enrol", own)

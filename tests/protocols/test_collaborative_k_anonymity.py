@@ -331,6 +331,10 @@ def test_a_message_that_nobody_was_asked_for_is_counted_as_unusable(monkeypatch)
         ({"k": 1}, "k must be 2 or more, not 1"),
         ({"k": 9}, "k is 9, more than the 8 parties"),
         ({"quasi_identifiers": ("zip", "height", "age")}, "'height' is not in the schema"),
+        (
+            {"quasi_identifiers": (), "confidential": ("zip", "age", "salary")},
+            "there must be a quasi",
+        ),
         ({"quasi_identifiers": ("zip",)}, "does not say whether 'age' is confidential"),
         ({"quasi_identifiers": ("zip", "age", "salary")}, "'salary' cannot be confidential and"),
         ({"quasi_identifiers": ("zip", "age", "zip")}, "'zip' is named twice"),

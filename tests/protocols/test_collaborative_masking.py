@@ -10,11 +10,17 @@ from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
+from mpc_rr.anonymized import anonymized_files
 from mpc_rr.errors import InputError
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.protocols.collaborative_masking import MaskedRecord, MaskedRelease
+from mpc_rr.protocols.collaborative_masking import (
+    CollaborativeMasking,
+    MaskedRecord,
+    MaskedRelease,
+)
 from mpc_rr.protocols.mix_cascade import OPENED
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -182,3 +188,17 @@ def test_values_and_ranks_survive_on_a_few_dozen_people():
     original = np.array(records)[:, 1:]
     assert (np.sort(released, axis=0) == np.sort(original, axis=0)).all()
     assert np.corrcoef(released[:, 1], original[:, 1])[0, 1] > 0.95
+
+
+def test_a_masked_category_must_be_one():
+    """Otherwise one respondent could spoil everybody's files."""
+    schema = Schema((EIGHT.attributes[0], Attribute("mood", "ordinal", ("low", "middle", "high"))))
+    protocol = CollaborativeMasking(open=("zip",), confidential=("mood",))
+    bad = with_mailbox(Party, telling(MaskedRecord, lambda _, m: MaskedRecord(m.head, (0,), (-1,))))
+    records = [(0, k % 3) for k in range(8)]
+    outcome, _ = run(
+        protocol, records=records, parties={"party-6": bad},
+        study={"minimum": 5, "schema": schema},
+    )  # fmt: skip
+    assert "not as many as were asked, or too large" in outcome.result.lost["party-6"]
+    assert len(anonymized_files(outcome.result)["release.csv"].splitlines()) == 8
