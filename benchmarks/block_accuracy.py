@@ -2,8 +2,8 @@
 
     python benchmarks/block_accuracy.py --data survey.bif alarm.bif [--runs 200] [--out FILE.json]
 
-For each network and p, ``--runs`` collections (8,000 people, blocks of 250, no floor) on each of six
-pairs of attributes: the root of the mean summed squared error of the counts.
+For each network and p, ``--runs`` collections (8,000 people, blocks of 250, no floor) on each of
+six pairs of attributes: the root of the mean summed squared error of the counts.
 """
 
 import argparse
