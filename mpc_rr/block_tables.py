@@ -26,6 +26,7 @@ def blocks_document(found: CollectedBlocks) -> dict[str, Any]:
         "asked": len(found.asked),
         "silent": list(found.silent),
         "faulty": dict(found.faulty),
+        "not_asked": list(found.not_asked),
         "answers_digest": found.digest.hex(),
         "p": options.p,
         "floor": options.floor,

@@ -218,6 +218,11 @@ def show_blocks(console: Console, found: CollectedBlocks) -> None:
     if found.silent:
         said = f"{listing(found.silent)} did not answer"
         console.print(f"[yellow]Left out[/]: {escape(said)}", highlight=False)
+    if found.not_asked:
+        console.print(
+            f"{len(found.not_asked)} were not asked any more: all shares are known well enough.",
+            highlight=False,
+        )
     table = Table(title="Tables", title_justify="left")
     for heading in ("attributes", "answers", "ε of an answer", "largest error", "p-value"):
         table.add_column(heading, justify="left" if heading == "attributes" else "right")

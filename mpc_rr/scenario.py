@@ -114,7 +114,7 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
-    | {"sum", "masking", "lowest", "highest", "step", "registrar"}
+    | {"sum", "masking", "lowest", "highest", "step", "registrar", "enough"}
 )
 
 

@@ -32,8 +32,9 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected, read, write
 from mpc_rr.network.transport import Transport
 
-FILED_PER_SENDER = 4096
-"""More steps than any protocol has: a sender that files more is flooding us."""
+FILED_PER_SENDER = 256
+FILED_BY_COORDINATOR = 4096
+"""More steps than any protocol has, with all its repetitions: who files more is flooding us."""
 
 CLOCK_STEP_S = 1e-6
 """Less than this before a deadline is past it: a timer may not be able to wait for so little."""
@@ -334,7 +335,8 @@ class Mailbox:
     def _admit(self, header: Header) -> None:
         if header.session.split("/")[0] not in (self.session_root, VERDICT_SESSION):
             raise Rejected("other session")
-        if self._filed_by[header.sender] >= FILED_PER_SENDER:
+        most = FILED_BY_COORDINATOR if header.sender == COORDINATOR else FILED_PER_SENDER
+        if self._filed_by[header.sender] >= most:
             raise Rejected("flooding")
         self._filed_by[header.sender] += 1
 

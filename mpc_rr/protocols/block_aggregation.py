@@ -9,6 +9,8 @@
    with probability p, and otherwise draws from T; once and for all.
 4. The coordinator takes what comes until the deadline, updates all tables, and asks the next block.
    With ``block = 1`` this is the paper's first version, client by client.
+   If the study says when it has ``enough`` (every share known to within so much), and that is so,
+   nobody else is asked.
 5. It announces the digest of all answers. Whoever has them estimates every table, and can repeat
    what T was shown to whom: each answer names the digest of the question.
 """
@@ -27,6 +29,7 @@ from mpc_rr.estimation.blocks import (
     claimed_epsilon,
     epsilon_bound,
     next_table,
+    pooled,
     respond,
 )
 from mpc_rr.estimation.combinations import Combination, View, combination_views
@@ -52,7 +55,10 @@ ROUNDING = 1e-9
 
 
 class Question(Message, frozen=True):
-    """2, coordinator → party: its block, its view, and the table of each of its combinations."""
+    """2, coordinator → party: its block, its view, and the table of each of its combinations.
+
+    Block 0 and no tables: no answer is needed any more.
+    """
 
     step: ClassVar[str] = "question"
     block: int
@@ -68,6 +74,9 @@ class Question(Message, frozen=True):
     def shares(self) -> list[Array]:
         """The tables, flat; ``ValueError`` if these are no numbers."""
         return [np.frombuffer(table, dtype="<f8") for table in self.tables]
+
+
+NOT_NEEDED = Question(0, 0, ())
 
 
 class BlockAnswer(Message, frozen=True):
@@ -90,9 +99,11 @@ class CollectedBlocks(Ending, frozen=True):
     silent: tuple[str, ...]
     faulty: dict[str, str]
     shown: dict[Combination, list[bytes]]
-    """The table of each combination in each block."""
+    """The table of each combination in each block, and that after the last."""
     counts: dict[Combination, list[list[int]]]
     """How often each cell was answered, by combination and block."""
+    not_asked: tuple[str, ...]
+    """Whose answers were not needed any more."""
 
     def __repr__(self) -> str:
         return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
@@ -140,6 +151,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     floor: float
     block: int
     together: int = 2
+    enough: float | None = None
 
     def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
         """One answer."""
@@ -158,6 +170,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             raise InputError(f"block must be 1 to {parties}, not {self.block}")
         if not 2 <= self.together <= len(schema.sizes):
             raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")
+        if self.enough is not None and not 0 < self.enough < 1:
+            raise InputError(f"enough lies between 0 and 1, not {self.enough}")
         largest = math.prod(sorted(schema.sizes)[-self.together :])
         if largest > LARGEST_TABLE:
             raise InputError(f"a table would have {largest:,} cells; ask fewer attributes together")
@@ -203,6 +217,12 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         question = await session.told(
             Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
         )
+        if not question.block:
+            session.spend([])
+            taken = await session.hear(AnswersTaken, check=plausible(session))
+            return BlockParticipation(
+                schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(self.p)
+            )
         view, tables = self.views(schema)[question.view], question.shares()
 
         # Step 3: enter the price in the books, then draw, once and for all.
@@ -237,6 +257,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     def _check_question(self, schema: Schema, question: Question) -> None:
         """Step 3: ``ValueError`` unless these are tables from which one can safely draw."""
         views = self.views(schema)
+        if self.enough is not None and question == NOT_NEEDED:
+            return
         if not 0 <= question.view < len(views) or question.block < 1:
             raise ValueError("there is no such view")
         view = views[question.view]
@@ -278,6 +300,10 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                     faulty[party] = f"{party}'s message for step {BlockAnswer.step!r}: {wrong}"
             following.next_block()
             session.show(following.preview())
+            if len(answers) >= session.fewest and following.precise(self.enough):
+                break
+        not_asked = session.parties[start + self.block :]
+        await session.hand_out(dict.fromkeys(not_asked, NOT_NEEDED))
         check_enough(session, list(answers))
 
         # Step 5: announce the digest of all answers.
@@ -286,7 +312,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         await session.announce(taken)
         return CollectedBlocks(
             schema, self, session.parties, answers, tuple(silent), faulty,
-            following.shown, following.counts,
+            following.shown, following.counts, not_asked,
         )  # fmt: skip
 
 
@@ -341,6 +367,20 @@ class _Following:
                 answered = Answered(self._options.p, tables, counts)
                 self._tables[combination] = next_table(answered, self._options.floor)
         self._begin_block()
+
+    def precise(self, enough: float | None) -> bool:
+        """Whether every share of every table is known to within so much, with 95 % confidence."""
+        if enough is None:
+            return False
+        for combination in self._tables:
+            tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
+            counts = np.array(self.counts[combination])
+            if not counts.any():
+                return False
+            low, high = pooled(Answered(self._options.p, tables, counts)).interval(0.95)
+            if float((high - low).max()) / 2 > enough:
+                return False
+        return True
 
     def preview(self) -> list[tuple[str, float]]:
         """The first table as it is now, for people to watch."""

@@ -47,6 +47,20 @@ def run(protocol=BLOCKS, *, seed=1, **options):
     return run_study(scenario(protocol, **options), transport="memory", seed=seed)
 
 
+class Books(dict):
+    """The accounts of all parties."""
+
+    def party(self):
+        books = self
+
+        class Keeping(Party):
+            def __init__(self, study, name, *args):
+                account = books.setdefault(name, Account())
+                super().__init__(study, name, *args, terms=Terms(account=account))
+
+        return Keeping
+
+
 def test_everybody_answers_one_view_and_the_tables_follow():
     result = run()
     found = result.outcome.result
@@ -106,21 +120,40 @@ def test_whoever_is_silent_is_left_out_of_her_block_only():
     assert result.n == N - 1
 
 
+def test_nobody_is_asked_once_enough_is_known():
+    """Who is not asked gives away nothing, and the books say so."""
+    books = Books()
+    protocol = msgspec.structs.replace(BLOCKS, enough=0.6)
+    study = make_study(N, SIZES, protocol=protocol, minimum=20)
+    outcome, ends = simulate(study, RECORDS, party=books.party())
+    found = outcome.result
+    assert 20 <= found.n < N
+    assert found.n % BLOCKS.block == 0
+    assert set(found.not_asked) == set(found.asked) - set(found.answers)
+    for name in found.not_asked:
+        assert ends[name].epsilon == 0
+        assert books[name].ledger.spent == 0
+    for combination in found.shown:
+        low, high = pooled(found.answered(combination)).interval(0.95)
+        assert (high - low).max() / 2 <= 0.6
+
+
+def test_a_study_that_stopped_early_can_be_verified(tmp_path):
+    protocol = msgspec.structs.replace(BLOCKS, enough=0.6)
+    result = run(protocol, minimum=20)
+    assert result.outcome.result.not_asked
+    write_results(result, tmp_path / "run")
+    assert verify(tmp_path / "run")
+
+
+def test_without_a_rule_to_stop_nobody_is_turned_away():
+    """A coordinator cannot leave people out by telling them that they are not needed."""
+    unwanted = with_mailbox(Coordinator, telling(Question, lambda _, __: Question(0, 0, ())))
+    _, ends = simulate(make_study(N, SIZES, protocol=BLOCKS), RECORDS, coordinator=unwanted)
+    assert all("there is no such view" in str(end) for end in list(ends.values())[: BLOCKS.block])
+
+
 # ── What it costs ──────────────────────────────────────────────────────────────────────────────
-
-
-class Books(dict):
-    """The accounts of all parties."""
-
-    def party(self):
-        books = self
-
-        class Keeping(Party):
-            def __init__(self, study, name, *args):
-                account = books.setdefault(name, Account())
-                super().__init__(study, name, *args, terms=Terms(account=account))
-
-        return Keeping
 
 
 def test_the_books_show_the_true_price_beside_the_papers():
@@ -289,6 +322,7 @@ def test_the_document_says_what_depends_on_what():
         ({"floor": 1.5}, "floor lies between 0 and 1"),
         ({"block": 0}, "block must be 1 to 60"),
         ({"block": 61}, "block must be 1 to 60"),
+        ({"enough": 0.0}, "enough lies between 0 and 1"),
         ({"together": 1}, "together must be 2 to 4"),
         ({"together": 5}, "together must be 2 to 4"),
     ],
