@@ -19,8 +19,8 @@ from typing import assert_never
 import msgspec
 
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
+from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
-from mpc_rr.crypto.admission import Pass, pass_fault
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import (
     BrokerError,
@@ -108,10 +108,7 @@ class Coordinator:
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
         if study.registrar is not None:
             self.mailbox.open_handlers[ShowPass.step] = self._on_pass
-        self._passes: dict[PublicIdentity, tuple[Pass, bytes]] = {}
-        """By the identity that showed it: a pass, and the signed message it came in."""
-        self._persons: dict[bytes, PublicIdentity] = {}
-        """As whom each person has joined."""
+        self.desk = PassDesk(study)
         self.mailbox.handlers[Objection.step] = self._on_objection
         self._state = State.LOBBY
         self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
@@ -216,7 +213,7 @@ class Coordinator:
             raise Rejected("unknown sender")
         if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
             raise Rejected("bad signature")
-        if self.study.registrar is not None and join.identity not in self._passes:
+        if self.desk.lacks(join.identity):
             raise Rejected("no pass")  # it may have been overtaken: both will be sent again
         reason = self._why_not(name, join.identity)
         if reason is not None:
@@ -226,21 +223,15 @@ class Coordinator:
 
     def _on_pass(self, opened: Opened) -> None:
         """Keep a pass until its party joins; a bad one is answered at once."""
-        message, name = opened.message(ShowPass), opened.envelope.header.sender
-        identity, shown = message.identity, message.shown
+        identity, name = opened.message(ShowPass).identity, opened.envelope.header.sender
         hello_name, address = self._hellos.get(identity, ("", ""))
         if hello_name != name or opened.envelope.header.run != self.mailbox.run:
             raise Rejected("unknown sender")
         if not opened.signed_by(identity):
             raise Rejected("bad signature")
-        assert self.study.registrar_key is not None
-        fault = pass_fault(
-            shown, self.study.registrar_key, self.study.digest, self.mailbox.run, identity
-        )
+        fault = self.desk.show(opened, self.mailbox.run)
         if fault is not None:
             self._refuse(Hello(identity, address), name, fault)
-        else:
-            self._passes.setdefault(identity, (shown, opened.raw))
 
     def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
         """Why this party cannot join, or None if it can (or has already)."""
@@ -255,20 +246,15 @@ class Coordinator:
             return "the roster is closed: the study is full"
         if not identity.usable or self._keys_taken & {identity.signing, identity.sealing}:
             return "its keys cannot be used, or are another party's"
-        twice = self._person(identity) in self._persons
+        twice = self.desk.takes_part(identity)
         return "this person takes part already, under another name" if twice else None
-
-    def _person(self, identity: PublicIdentity) -> bytes:
-        """Who is behind an identity, where a study has a registrar."""
-        return self._passes[identity][0].person if identity in self._passes else b""
 
     def _admit(self, name: str, identity: PublicIdentity, address: str, raw: bytes) -> None:
         if name not in self._identities:
             self._joined[name] = raw
             self._identities[name] = identity
             self._keys_taken |= {identity.signing, identity.sealing}
-            if identity in self._passes:
-                self._persons[self._person(identity)] = identity
+            self.desk.join(identity)
             self.mailbox.keys[name] = identity
             self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
@@ -296,8 +282,8 @@ class Coordinator:
         )
         for name in members:
             self.mailbox.transcribe(self._joined[name])
-            if self._identities[name] in self._passes:
-                self.mailbox.transcribe(self._passes[self._identities[name]][1])
+            for raw in self.desk.raw(self._identities[name]):
+                self.mailbox.transcribe(raw)
         while True:
             self._check_enough(members)
             self._attempt += 1
@@ -350,7 +336,7 @@ class Coordinator:
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
         if self.study.registrar is not None:
-            passes = {n: self._passes[self._identities[n]][0] for n in session.parties}
+            passes = {n: self.desk.shown_by(self._identities[n]) for n in session.parties}
             await session.announce(Passes(passes))
         digest = roster_digest(roster)
 

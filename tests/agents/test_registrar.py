@@ -9,6 +9,7 @@ from helpers import simulate
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
@@ -147,7 +148,7 @@ def test_every_party_checks_all_passes(change, says):
 
 def test_one_person_under_two_names_is_noticed_by_every_party(monkeypatch):
     """Both names have a true pass of the same person: only comparing all of them shows it."""
-    monkeypatch.setattr(Coordinator, "_person", lambda _, identity: identity.signing)
+    monkeypatch.setattr(PassDesk, "person", lambda _, identity: identity.signing)
     twice = HONEST | {"party-2": HONEST["party-1"]}
     outcome, ends = play(twice)
     assert outcome.result is None

@@ -1,0 +1,55 @@
+"""The coordinator's desk for passes, where a study has a registrar."""
+
+from mpc_rr.crypto.admission import Pass, pass_fault
+from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.network.messages import ShowPass
+from mpc_rr.network.sealed import Opened
+from mpc_rr.scenario import Study
+
+
+class PassDesk:
+    """Keeps passes until their owners join, and sees that nobody joins twice.
+
+    A pass is kept for the identity that showed it: one shown under another's name harms nobody.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._passes: dict[PublicIdentity, tuple[Pass, bytes]] = {}
+        self._joined: set[bytes] = set()
+        """The keys of the persons who have."""
+
+    def show(self, opened: Opened, run: bytes) -> str | None:
+        """Keep a pass; or say why it is none."""
+        message, registrar = opened.message(ShowPass), self._study.registrar_key
+        assert registrar is not None
+        identity, shown = message.identity, message.shown
+        fault = pass_fault(shown, registrar, self._study.digest, run, identity)
+        if fault is None:
+            self._passes.setdefault(identity, (shown, opened.raw))
+        return fault
+
+    def lacks(self, identity: PublicIdentity) -> bool:
+        """Whether an identity must show a pass yet."""
+        return self._study.registrar is not None and identity not in self._passes
+
+    def takes_part(self, identity: PublicIdentity) -> bool:
+        """Whether the person behind an identity has joined before, as another."""
+        return self.person(identity) in self._joined
+
+    def person(self, identity: PublicIdentity) -> bytes:
+        """Who is behind an identity."""
+        return self._passes[identity][0].person if identity in self._passes else b""
+
+    def join(self, identity: PublicIdentity) -> None:
+        """Note that a person takes part."""
+        if identity in self._passes:
+            self._joined.add(self.person(identity))
+
+    def shown_by(self, identity: PublicIdentity) -> Pass:
+        """The pass of somebody who has joined."""
+        return self._passes[identity][0]
+
+    def raw(self, identity: PublicIdentity) -> list[bytes]:
+        """The signed message that showed it, for the transcript."""
+        return [self._passes[identity][1]] if identity in self._passes else []
