@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.data import read_text
-from mpc_rr.errors import DataError
+from mpc_rr.errors import DataError, InputError
 from mpc_rr.estimation.matrix import Uniform
 from mpc_rr.schema import Attribute, Schema
 
@@ -56,7 +56,7 @@ def read_bif(path: Path) -> Network:
     text = re.sub(r"//[^\n]*", "", read_text(path))
     try:
         return _network(text)
-    except DataError as error:
+    except InputError as error:
         raise DataError(f"{path} is not a network in the BIF format: {error}") from None
 
 

@@ -131,7 +131,8 @@ def likely(answered: Answered) -> Array:
     shares = np.maximum(shares, 1e-6 / shares.size)
     for _ in range(MOST_ITERATIONS):
         true = p * shares
-        expected: Array = (counts * true / (true + noise)).sum(axis=0)
+        true_share = np.divide(true, true + noise, out=np.zeros_like(noise), where=counts > 0)
+        expected: Array = (counts * true_share).sum(axis=0)
         before, shares = shares, expected / expected.sum()
         if np.abs(shares - before).max() < TOLERANCE:
             break

@@ -118,7 +118,7 @@ class BlockChoice:
 
     floor: float
     p: float
-    """Of the answer about the smallest table; larger tables need a smaller one."""
+    """For all tables; the largest decides how small it must be."""
     error: float
 
 

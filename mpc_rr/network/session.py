@@ -188,6 +188,11 @@ class PartySession(Session):
     choices: Mapping[str, str] = {}
     """What this party has decided for itself, by keywords that its protocol knows."""
 
+    @property
+    def occasion(self) -> bytes:
+        """This very taking part: the run, whose name the coordinator makes, and our fresh keys."""
+        return self.mailbox.run + self.mailbox.identity.public.digest
+
     recall: Callable[[str], bytes | None]
     """What was drawn under a label in this or an earlier run, if anything (set by the agent)."""
 
@@ -206,13 +211,20 @@ class PartySession(Session):
 
     async def told(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
         """What the coordinator writes to us alone, after so many rounds; it must pass the check."""
-        arrived = await self._collect(kind, (COORDINATOR,), rounds)
-        return self._understand_all(arrived, kind, check)[COORDINATOR]
+        return (await self.told_with_proof(kind, check=check, rounds=rounds))[0]
 
-    async def told_with_proof(self, kind: type[M], *, rounds: int = 1) -> tuple[M, bytes]:
+    async def told_with_proof(
+        self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1
+    ) -> tuple[M, bytes]:
         """The same, and the signed bytes, by which others see what the coordinator told us."""
         arrived = await self._collect(kind, (COORDINATOR,), rounds)
-        return self._understand_all(arrived, kind, None)[COORDINATOR], arrived[COORDINATOR].raw
+        if arrived[COORDINATOR].envelope.header.target != self.me:
+            raise Misconduct(
+                f"the coordinator tells all what is for me alone (step {kind.step!r})",
+                [COORDINATOR],
+            )
+        understood_all = self._understand_all(arrived, kind, check)
+        return understood_all[COORDINATOR], arrived[COORDINATOR].raw
 
     async def hear(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
         """What the coordinator announces to everyone, after so many rounds; it must pass."""

@@ -51,6 +51,8 @@ from mpc_rr.schema import Record, Schema
 CELL_BYTES = 4
 QUESTION_BYTES = 32
 LARGEST_TABLE = 100_000
+LEAST_TRUTH = 0.001
+LEAST_FLOOR = 1e-4
 ROUNDING = 1e-9
 
 
@@ -120,8 +122,8 @@ class CollectedBlocks(Ending, frozen=True):
 
     def answered(self, combination: Combination) -> Answered:
         """The answers about one combination, as the mathematics wants them."""
-        tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
-        return Answered(self.options.p, tables, np.array(self.counts[combination]))
+        tables = [np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination][:-1]]
+        return Answered(self.options.p, np.array(tables), np.array(self.counts[combination][:-1]))
 
 
 class BlockParticipation(Ending, frozen=True):
@@ -164,8 +166,13 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
         check_truth(self.p)
-        if not 0 <= self.floor <= 1:
-            raise InputError(f"floor lies between 0 and 1, not {self.floor}")
+        if self.p < LEAST_TRUTH:
+            raise InputError(f"p must be at least {LEAST_TRUTH}: nothing would be learnt")
+        if not LEAST_FLOOR <= self.floor <= 1:
+            raise InputError(
+                f"floor lies between {LEAST_FLOOR:g} and 1, not {self.floor}: without it nothing "
+                "bounds what an answer costs, and parties refuse tables with a zero"
+            )
         if not 1 <= self.block <= parties:
             raise InputError(f"block must be 1 to {parties}, not {self.block}")
         if not 2 <= self.together <= len(schema.sizes):

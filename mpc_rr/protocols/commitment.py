@@ -6,9 +6,9 @@
    else, or nothing, or too late, is named and takes no further part.
 
 Nobody can choose values after seeing those of others. The dice of all together are public
-randomness that nobody could choose. If anybody who committed does not open, all dice are thrown
-again without that party: whoever controls several parties gets one more try for each that it gives
-up, and no choice among outcomes that it has seen.
+randomness that nobody could choose. If anybody who committed does not open (or the coordinator says
+so), all dice are thrown again without that party, but only once: a second time, the study ends. So
+nobody can go on until the outcome suits, nor choose among outcomes that were seen.
 """
 
 import hashlib
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mpc_rr.crypto.commitments import HASH_BYTES, SALT_BYTES, commit, opens
+from mpc_rr.errors import Dropout, Refused, listing
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession, encode_parts
 from mpc_rr.protocols.bulletin_board import (
@@ -29,6 +30,7 @@ from mpc_rr.protocols.bulletin_board import (
 
 DIE_BYTES = 16
 DIE = "die"
+SECOND_THROW = "throw-2"
 
 
 class Commitments(Posted, frozen=True):
@@ -60,10 +62,11 @@ async def commit_party(
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """A party's steps: the values of all who opened theirs, and public randomness."""
     opened = await _once_party(session, board, values)
-    thrown, throws = opened, 1
-    while not thrown.complete:
-        throws += 1
-        thrown = await _once_party(session.sub(f"throw-{throws}"), board, {})
+    thrown = opened
+    if not thrown.complete:
+        thrown = await _once_party(session.sub(SECOND_THROW), board, {})
+    if not thrown.complete:
+        raise Refused("dice were not opened twice; a third throw could be somebody's choice")
     return opened.values(board), thrown.seed(session.context)
 
 
@@ -114,11 +117,16 @@ async def commit_coordinator(
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """The coordinator's part: it learns what everybody learns."""
     opened = await _once_coordinator(session, board, names)
-    thrown, throws = opened, 1
-    while not thrown.complete:
+    thrown = opened
+    if not thrown.complete:
         check_enough(session, board)
-        throws += 1
-        thrown = await _once_coordinator(session.sub(f"throw-{throws}"), board, ())
+        thrown = await _once_coordinator(session.sub(SECOND_THROW), board, ())
+    if not thrown.complete:
+        raise Dropout(
+            f"{listing(board.lost)} did not open what they had committed to, in two throws of the "
+            "dice; a third could be somebody's choice",
+            board.lost,
+        )
     check_enough(session, board)
     return opened.values(board), thrown.seed(session.context)
 

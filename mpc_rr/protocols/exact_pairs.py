@@ -226,7 +226,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
 
     def _only_once(self, session: PartySession) -> None:
         """A second sum with other noise, or other parties, would cost as much again."""
-        now = session.mailbox.run
+        now = session.occasion
         if self.noise_epsilon and session.once("noisy sum", lambda _: now) != now:
             raise Refused(
                 "this party has given its noisy counts for this study before; a second sum would "

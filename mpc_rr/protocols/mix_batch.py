@@ -90,16 +90,19 @@ class OnionsFixed(Posted, frozen=True):
     digest: bytes
 
 
-class Onions(Message, frozen=True):
-    """2, party → coordinator: one onion for each batch."""
+class Onions(Posted, frozen=True):
+    """2, party → coordinator: one onion for each batch.
+
+    The head of the board is in it: it shows for which keys they were made.
+    """
 
     step: ClassVar[str] = "onions"
     onions: tuple[bytes, ...]
 
-    @property
-    def digest(self) -> bytes:
-        """By which they are fixed."""
-        return hashlib.sha256(encode_parts(b"mpc-rr onions", *self.onions)).digest()
+
+def digest_of_onions(onions: Sequence[bytes]) -> bytes:
+    """By which they are fixed."""
+    return hashlib.sha256(encode_parts(b"mpc-rr onions", *onions)).digest()
 
 
 class Batch(Message, frozen=True):
@@ -112,7 +115,7 @@ class Batch(Message, frozen=True):
     batches: tuple[bytes, ...]
 
 
-class Shuffled(Message, frozen=True):
+class Shuffled(Posted, frozen=True):
     """3, relay → coordinator: the batches without its layer; none if one is not in order."""
 
     step: ClassVar[str] = "shuffled"
@@ -124,7 +127,14 @@ class MixOutput(Announced, frozen=True):
 
     step: ClassVar[str] = "mix_output"
     batches: tuple[bytes, ...]
-    lost: dict[str, str]
+    lost: tuple[str, ...]
+    shuffling: bool
+    """Whether it was a relay that was lost, when it was to shuffle; else senders of onions."""
+
+    @property
+    def lost_at(self) -> str:
+        """The step at which somebody was lost; that it was so, the coordinator says."""
+        return Shuffled.step if self.shuffling else Onions.step
 
     @property
     def failed(self) -> bool:

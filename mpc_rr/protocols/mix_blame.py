@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mpc_rr.crypto.onion import LayerKey
-from mpc_rr.network.messages import COORDINATOR, M, decode
+from mpc_rr.network.messages import COORDINATOR, decode
 from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.protocols.bulletin_board import P
 from mpc_rr.protocols.mix_batch import (
     Batch,
     Cascade,
@@ -21,6 +22,7 @@ from mpc_rr.protocols.mix_batch import (
     OnionsFixed,
     RouteKey,
     Shuffled,
+    digest_of_onions,
 )
 
 AnySession = PartySession | CoordinatorSession
@@ -36,26 +38,26 @@ class Case:
     """A batch that went wrong."""
 
     cascade: Cascade
-    output: MixOutput
+    head: bytes
+    """The head of the board when the onions were due."""
     fixed: Mapping[str, OnionsFixed]
     """What the senders had fixed beforehand, if they had to."""
     complaining: Sequence[str] = ()
 
-    @property
-    def disputed(self) -> bool:
-        """Whether somebody must have done wrong; otherwise somebody just left."""
-        return self.output.failed or bool(self.complaining)
-
 
 def judged(
-    session: AnySession, case: Case, keys: Mapping[str, RouteKey], evidence: Evidence
+    session: AnySession,
+    case: Case,
+    keys: Mapping[str, RouteKey],
+    evidence: Evidence,
+    output: MixOutput,
 ) -> tuple[dict[str, str], bool]:
     """Who did wrong, and what; and whether an onion was copied, by whom cannot be told.
 
     Everybody finds the same, because all of it is signed.
     """
     try:
-        return _blamed(session, case, keys, evidence), False
+        return _blamed(session, case, keys, evidence, output), False
     except _Copied:
         return {}, True
 
@@ -68,23 +70,27 @@ def _onions(session: AnySession, case: Case, evidence: Evidence) -> dict[str, tu
     """What every sender had signed; ``ValueError`` if the coordinator shows something else."""
     size, found = case.cascade.item_bytes(2 * len(case.cascade.relays)), {}
     for sender in case.cascade.senders:
-        said = _said(session, evidence.onions.get(sender, b""), sender, Onions)
+        said = _said(session, evidence.onions.get(sender, b""), sender, Onions, case.head)
         if [len(onion) for onion in said.onions] != [size] * case.cascade.batches:
             raise ValueError("an honest coordinator would not have taken these onions")
-        if sender in case.fixed and case.fixed[sender].digest != said.digest:
+        if sender in case.fixed and case.fixed[sender].digest != digest_of_onions(said.onions):
             raise ValueError("these are not the onions that were fixed")
         found[sender] = said.onions
     return found
 
 
 def _blamed(
-    session: AnySession, case: Case, keys: Mapping[str, RouteKey], evidence: Evidence
+    session: AnySession,
+    case: Case,
+    keys: Mapping[str, RouteKey],
+    evidence: Evidence,
+    output: MixOutput,
 ) -> dict[str, str]:
-    cascade, output = case.cascade, case.output
+    cascade = case.cascade
     try:
         onions = _onions(session, case, evidence)
     except ValueError:
-        return {COORDINATOR: "shows onions that their senders did not sign"}
+        return {COORDINATOR: "shows onions that their senders did not sign for this board"}
     items = [[onions[sender][b] for sender in cascade.senders] for b in range(cascade.batches)]
     owners = [list(cascade.senders) for _ in items]
     for place, relay in enumerate(cascade.relays):
@@ -94,9 +100,9 @@ def _blamed(
             return blamed
         try:
             here = session.sub(at_relay(place))
-            said = _said(here, evidence.shuffled[relay], relay, Shuffled)
-        except (KeyError, ValueError):
-            return {COORDINATOR: f"shows nothing that {relay} signed"}
+            said = _said(here, evidence.shuffled.get(relay, b""), relay, Shuffled, case.head)
+        except ValueError:
+            return {COORDINATOR: f"shows nothing that {relay} signed for this board"}
         blamed = stage.fault_in_shuffle(said)
         if blamed:
             return blamed
@@ -106,8 +112,11 @@ def _blamed(
     return dict.fromkeys(case.complaining, f"{Found.step}: its messages are in the output")
 
 
-def _said(session: AnySession, raw: bytes, sender: str, kind: type[M]) -> M:
-    return decode(session.signed(raw, sender, kind.step).envelope.body, kind)
+def _said(session: AnySession, raw: bytes, sender: str, kind: type[P], head: bytes) -> P:
+    message = decode(session.signed(raw, sender, kind.step).envelope.body, kind)
+    if message.head != head:
+        raise ValueError("it was made for another board")
+    return message
 
 
 class _Stage:

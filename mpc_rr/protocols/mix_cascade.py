@@ -53,6 +53,7 @@ from mpc_rr.protocols.mix_batch import (
     RelayKeys,
     RouteKey,
     Shuffled,
+    digest_of_onions,
 )
 from mpc_rr.protocols.mix_blame import Case, at_relay, judged
 from mpc_rr.randomness import Randomness
@@ -134,42 +135,37 @@ async def mix_party(
 
     # Step 2: report the onions.
     sealed = [cascade.sealed(batch, message) for batch, message in enumerate(messages)]
-    onions = Onions(tuple(cascade.onion(b, item, session.me) for b, item in enumerate(sealed)))
+    onions = tuple(cascade.onion(batch, item, session.me) for batch, item in enumerate(sealed))
     fixed: dict[str, OnionsFixed] = {}
     if board.wary:
-        own_fixed = OnionsFixed(board.head, onions.digest)
+        own_fixed = OnionsFixed(board.head, digest_of_onions(onions))
         fixed = await post_party(session, board, OnionsFixed, own_fixed)
         if len(board.present) < len(cascade.senders):
             return None
-    await session.report(onions)
+    case = Case(cascade, board.head, fixed)
+    await session.report(Onions(board.head, onions))
 
     # Step 3: relays shuffle.
     if own is not None:
-        await own.relay(session, cascade)
+        await own.relay(session, cascade, board.head)
 
     # Step 4: look for one's own messages in the output.
-    rounds = len(relays) + 1
-    output = await session.hear(
-        MixOutput, check=lambda said: _check_output(board, cascade, said), rounds=rounds
-    )
-    board.announced(output)
+    output = await _output_party(session, board, cascade)
     if output.lost:
-        board.lose(output.lost)
         return None
-    case = Case(cascade, output, fixed)
     if output.failed:
-        await _blame_party(session, board, case, own)
+        await _blame_party(session, board, case, own, output)
         return None
     found = once_per_host((board.head, MixOutput), lambda: _places(cascade, output))
     mine = all(item in places for item, places in zip(sealed, found, strict=True))
     if mine:
-        session.once(OPENED, lambda _: session.mailbox.run)
+        session.once(OPENED, lambda _: session.occasion)
     said = await post_party(session, board, Found, Found(board.head, mine))
     complaining = once_per_host(
         (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
     )
     if complaining or len(board.present) < len(cascade.senders):
-        await _blame_party(session, board, replace(case, complaining=complaining), own)
+        await _blame_party(session, board, replace(case, complaining=complaining), own, output)
         return None
 
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
@@ -182,10 +178,23 @@ async def mix_party(
     return once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
 
 
+async def _output_party(session: PartySession, board: Board, cascade: Cascade) -> MixOutput:
+    """Hear what came out, or who was lost on the way."""
+    output = await session.hear(
+        MixOutput,
+        check=lambda said: _check_output(board, cascade, said),
+        rounds=len(cascade.relays) + 1,
+    )
+    if session.me in output.lost:
+        raise Refused("the coordinator left this party out of the anonymous channel")
+    board.announced(output)
+    board.lose(dict.fromkeys(output.lost, output.lost_at))
+    return output
+
+
 def check_not_opened_before(session: PartySession) -> None:
     """`Refused` if this party's values may have been opened in an earlier run of the study."""
-    before = session.recall(OPENED)
-    if before is not None and before != session.mailbox.run:
+    if session.recall(OPENED) is not None:
         raise Refused(
             "this party's values were sent in an earlier run of this study; a second release with "
             "other people could give away who is missing in one of them; nothing was sent"
@@ -228,6 +237,8 @@ def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
         cascade.items(said.batches, len(cascade.relays))
     elif not set(said.lost) <= set(cascade.senders):
         raise ValueError("somebody was lost who was not there")
+    if said.shuffling and (len(said.lost) != 1 or said.lost[0] not in cascade.relays):
+        raise ValueError("only a relay, and one at a time, can be lost when it shuffles")
 
 
 class RelayRole:
@@ -243,14 +254,14 @@ class RelayRole:
         """What it shows."""
         return MixKeys(self.route.public, self.final.public)
 
-    async def relay(self, session: PartySession, cascade: Cascade) -> None:
+    async def relay(self, session: PartySession, cascade: Cascade, head: bytes) -> None:
         """Step 3: take off a layer and shuffle, unless something is not in order."""
         place = cascade.relays.index(session.me)
         batch, self.told = await session.told_with_proof(Batch, rounds=place + 2)
         if not batch.batches:
             return
         passed_on = self._shuffle(session, cascade, place, batch)
-        await session.sub(at_relay(place)).report(Shuffled(passed_on))
+        await session.sub(at_relay(place)).report(Shuffled(head, passed_on))
 
     def _shuffle(
         self, session: PartySession, cascade: Cascade, place: int, batch: Batch
@@ -270,7 +281,7 @@ class RelayRole:
 
 
 async def _blame_party(
-    session: PartySession, board: Board, case: Case, own: RelayRole | None
+    session: PartySession, board: Board, case: Case, own: RelayRole | None, output: MixOutput
 ) -> None:
     """Step 5, if something went wrong: see who did it, and go on without."""
     relays, lost_before = case.cascade.relays, len(board.lost)
@@ -278,17 +289,17 @@ async def _blame_party(
     keys = await post_party(session, board, RouteKey, mine, authors=relays)
     if len(keys) < len(relays):
         gone = [relay for relay in relays if relay not in keys]
-        if not case.output.failed:
+        if not output.failed:
             raise Refused(
                 f"{gone[0]} has not shown that it gave this batch up; to go on without it could "
                 "give somebody away"
             )
         return
-    if not case.disputed:
+    if not output.failed and not case.complaining:
         return
     evidence = await session.hear(Evidence, check=board.follows)
     board.announced(evidence)
-    blamed, copied = judged(session, case, keys, evidence)
+    blamed, copied = judged(session, case, keys, evidence, output)
     board.wary |= copied
     if not blamed and not copied and len(board.lost) == lost_before:
         raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
@@ -331,24 +342,23 @@ async def mix_coordinator(
         fixed = await post_coordinator(session, board, OnionsFixed)
         if len(board.present) < len(cascade.senders):
             return None
-    passed = _Passed(session, board, cascade)
+    passed, case = _Passed(session, board, cascade), Case(cascade, board.head, fixed)
     await passed.gather_onions(fixed)
     for place in range(len(relays)):
         await passed.pass_to(place)
 
     # Step 4: announce the output, and gather who found theirs in it.
-    output = MixOutput(board.head, passed.output, dict.fromkeys(passed.lost, passed.lost_at))
+    output = MixOutput(board.head, passed.output, tuple(sorted(passed.lost)), passed.shuffling)
     await announce_on(session, board, output)
     if passed.lost:
         board.lose(passed.lost)
         check_enough(session, board)
         return None
-    case = Case(cascade, output, fixed)
     if not output.failed:
         said = await post_coordinator(session, board, Found)
         case = replace(case, complaining=[n for n, found in said.items() if not found.mine])
     if output.failed or case.complaining or len(board.present) < len(cascade.senders):
-        await _blame_coordinator(session, board, passed, case)
+        await _blame_coordinator(session, board, passed, case, output)
         return None
 
     # Step 5: publish the final keys and read the messages.
@@ -384,7 +394,8 @@ class _Passed:
     def __init__(self, session: CoordinatorSession, board: Board, cascade: Cascade) -> None:
         self.session, self.board, self.cascade = session, board, cascade
         self.lost: dict[str, str] = {}
-        self.lost_at = Onions.step
+        self.shuffling = False
+        """Whether it was a relay that was lost, when it was to shuffle."""
         self.onions: dict[str, bytes] = {}
         self.shuffled: dict[str, bytes] = {}
         self.output: tuple[bytes, ...] = ()
@@ -395,6 +406,8 @@ class _Passed:
         size = self.cascade.item_bytes(2 * len(self.cascade.relays))
 
         def right_size(message: Onions) -> None:
+            if message.head != self.board.head:
+                raise ValueError("they name another board than the one I published")
             right = len(message.onions) == self.cascade.batches
             if not right or any(len(onion) != size for onion in message.onions):
                 raise ValueError(f"{self.cascade.batches} onions of {size} bytes are due")
@@ -403,7 +416,7 @@ class _Passed:
         self.lost = gathered.missing(Onions.step)
         for sender, entry in fixed.items():
             said = gathered.messages.get(sender)
-            if said is not None and said.digest != entry.digest:
+            if said is not None and digest_of_onions(said.onions) != entry.digest:
                 self.lost[sender] = f"{Onions.step}: they are not those it had fixed"
         if self.lost:
             return
@@ -419,36 +432,39 @@ class _Passed:
             return
 
         def right_size(message: Shuffled) -> None:
+            if message.head != self.board.head:
+                raise ValueError("it names another board than the one I published")
             if message.batches:
                 self.cascade.items(message.batches, layers)
 
         gathered = await self.session.sub(at_relay(place)).gather(
             Shuffled, check=right_size, senders=(relay,)
         )
-        self.lost, self.lost_at = gathered.missing(Shuffled.step), Shuffled.step
+        self.lost = gathered.missing(Shuffled.step)
+        self.shuffling = bool(self.lost)
         self.shuffled |= gathered.signed
         self.output = () if self.lost else gathered.messages[relay].batches
 
 
 async def _blame_coordinator(
-    session: CoordinatorSession, board: Board, passed: _Passed, case: Case
+    session: CoordinatorSession, board: Board, passed: _Passed, case: Case, output: MixOutput
 ) -> None:
     """Step 5, if something went wrong: publish all that was signed, and see who did it."""
     relays = case.cascade.relays
     keys = await post_coordinator(session, board, RouteKey, authors=relays)
     gone = [relay for relay in relays if relay not in keys]
-    if gone and not case.output.failed:
+    if gone and not output.failed:
         raise Dropout(
             f"{gone[0]} has not shown that it gave its batch up; to go on without it could give "
             "somebody away",
             gone,
         )
-    if gone or not case.disputed:
+    if gone or not (output.failed or case.complaining):
         check_enough(session, board)
         return
     evidence = Evidence(board.head, passed.onions, passed.shuffled)
     await announce_on(session, board, evidence)
-    blamed, copied = judged(session, case, keys, evidence)
+    blamed, copied = judged(session, case, keys, evidence, output)
     board.wary |= copied
     board.lose(blamed)
     check_enough(session, board)

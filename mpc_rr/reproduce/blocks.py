@@ -167,6 +167,8 @@ def distances(p: float, epsilon: float, number: int, data: Path, runs: int, seed
     name = NETWORKS.get(len(network.nodes), data.stem)
     printed = PRINTED_DISTANCES.get((name, p), {})
     rows: list[tuple[Cell, ...]] = []
+    if len(network.nodes) < 4:
+        raise InputError(f"{data} has {len(network.nodes)} variables; tables of four are needed")
     for place, ways in enumerate((2, 3, 4)):
         done = partial(_shifted, progress, place * runs, 3 * runs)
         task = partial(_one_distance, network, p, epsilon, ways)
@@ -246,7 +248,7 @@ def convergence(truths: Sequence[float], shares: Sequence[float], figure: int, r
         tuple(rows),
         Lines("block size", "answers until convergence", panels or {"none converged": {}}),
         (
-            Claim("With p near 0 nothing converges." if figure == 6 else "All settings converge.",
+            Claim("With p near 0 nothing converges." if figure == 6 else "Most runs converge.",
                   bool(often[min(truths)] < 50 if figure == 6 else min(often.values()) > 50)),
         ),
         (

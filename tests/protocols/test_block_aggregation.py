@@ -22,6 +22,7 @@ from mpc_rr.estimation.blocks import (
     pooled,
     respond,
 )
+from mpc_rr.protocols import block_aggregation
 from mpc_rr.protocols.block_aggregation import (
     BlockAggregation,
     BlockAnswer,
@@ -69,6 +70,7 @@ def test_everybody_answers_one_view_and_the_tables_follow():
     for combination, shown in found.shown.items():
         answered = found.answered(combination)
         assert len(shown) == 5 + 1  # five blocks, and the table after the last
+        assert len(answered.tables) == 5
         assert answered.n == N // 3  # three views, in turn
         assert np.allclose(answered.tables[0], 1 / answered.tables.shape[1])
         assert not np.allclose(answered.tables[-1], answered.tables[0])
@@ -195,7 +197,7 @@ def test_answers_confirm_the_true_price_of_every_table_of_a_run():
     found = run().outcome.result
     rng = np.random.default_rng(1)
     for combination in found.shown:
-        for table in found.answered(combination).tables[:-1]:
+        for table in found.answered(combination).tables:
             rarest, other = int(np.argmin(table)), int(np.argmax(table))
             if rarest == other:  # the uniform table
                 other = rarest + 1
@@ -230,10 +232,15 @@ def test_a_repetition_gets_the_same_answers_and_no_others():
     assert {name: account.ledger.spent for name, account in books.items()} == spent
 
 
-def test_without_a_floor_nothing_bounds_the_price_and_a_budget_refuses():
-    unbounded = msgspec.structs.replace(BLOCKS, floor=0.0)
-    schema = make_schema(SIZES)
-    assert math.isinf(sum(r.epsilon for r in unbounded.releases("s", schema, N)))
+def test_a_budget_below_the_bound_refuses_before_anything_is_asked():
+    planned = sum(r.epsilon for r in BLOCKS.releases("s", make_schema(SIZES), N))
+
+    class Careful(Party):
+        def __init__(self, *args):
+            super().__init__(*args, terms=Terms(account=Account(planned * 0.9)))
+
+    _, ends = simulate(make_study(N, SIZES, protocol=BLOCKS), RECORDS, party=Careful)
+    assert all("exceeds the budget" in str(end) for end in ends.values())
 
 
 # ── Cheating ───────────────────────────────────────────────────────────────────────────────────
@@ -287,16 +294,26 @@ def test_an_answer_that_is_none_is_left_out(answer, says):
     assert outcome.result.n == N - 1
 
 
-def test_a_coordinator_that_showed_other_tables_is_found_out_by_verify(tmp_path):
+def test_a_coordinator_that_showed_other_tables_is_found_out_by_verify(tmp_path, monkeypatch):
     """An answer names the digest of its question, which must follow from the answers before."""
-    result = run()
-    write_results(result, tmp_path / "good")
+    write_results(run(), tmp_path / "good")
     assert verify(tmp_path / "good")
+    honest = block_aggregation._Following.questions
 
-    skewed = question_changed(lambda tables: [np.roll(t, 1) for t in tables])
-    study = make_study(N, SIZES, protocol=BLOCKS)
-    outcome, _ = simulate(study, RECORDS, coordinator=skewed)
-    assert outcome.result is None or len(outcome.result.faulty) > 0
+    def skewed(self, members, block, first):
+        """The coordinator's books agree with what it showed; the answers do not lead there."""
+        for combination, shown in self.shown.items():
+            table = np.frombuffer(shown[-1], dtype="<f8")
+            self.shown[combination][-1] = np.roll(table, 1).tobytes()
+        return honest(self, members, block, first)
+
+    monkeypatch.setattr(block_aggregation._Following, "questions", skewed)
+    result = run()
+    assert not result.outcome.result.faulty
+    monkeypatch.undo()
+    write_results(result, tmp_path / "bad")
+    with pytest.raises(DoesNotHold):
+        verify(tmp_path / "bad")
 
 
 def test_a_changed_table_does_not_hold(tmp_path):
@@ -319,7 +336,9 @@ def test_the_document_says_what_depends_on_what():
     ("changed", "says"),
     [
         ({"p": 1.0}, "lies between 0 and 1"),
-        ({"floor": 1.5}, "floor lies between 0 and 1"),
+        ({"p": 1e-9}, "p must be at least"),
+        ({"floor": 1.5}, "floor lies between 0.0001 and 1"),
+        ({"floor": 0.0}, "nothing bounds what an answer costs"),
         ({"block": 0}, "block must be 1 to 60"),
         ({"block": 61}, "block must be 1 to 60"),
         ({"enough": 0.0}, "enough lies between 0 and 1"),

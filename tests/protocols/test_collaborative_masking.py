@@ -147,10 +147,11 @@ def test_whose_values_were_opened_refuses_another_run():
     books = {}
     study = make_study(MASKED)
     first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books))
-    second, ends = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
     assert first.result is not None
-    assert second.result is None
-    assert all("in an earlier run of this study" in str(end) for end in ends.values())
+    for seed in (1, 2):  # the coordinator names the run: it may give two the same name
+        second, ends = simulate(study, PEOPLE, seed=seed, party=keeping_books(books))
+        assert second.result is None
+        assert all("in an earlier run of this study" in str(end) for end in ends.values())
 
 
 def test_a_masked_value_is_drawn_once():

@@ -22,6 +22,7 @@ from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous, Partition
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.protocols.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.mix_batch import (
+    Batch,
     Evidence,
     FinalKey,
     Found,
@@ -166,13 +167,105 @@ def test_whoever_does_not_open_gains_no_choice_among_dice():
     assert outcome.result is not None, outcome.cause
     assert set(outcome.result.lost) == {"party-4"}
     assert seeds[-1] != with_all
-    throws = {session for session, step, _ in outcome.traffic if "throw-2" in session}
+    throws = [session for session, _, _ in outcome.traffic if "throw-2" in session]
     assert throws
     assert all(end.digest == outcome.result.digest for n, end in ends.items() if n != "party-4")
 
 
 def _wrong_die(_, message):
     return msgspec.structs.replace(message, values=(*message.values[:-1], bytes(16)))
+
+
+def test_dice_are_thrown_again_only_once():
+    """Otherwise a coordinator could leave out honest openings until the relays are its own."""
+
+    class Forgetful(Mailbox):
+        """Opens another die than it had committed to, in the second throw only."""
+
+        async def tell(self, session, target, message):
+            if isinstance(message, Openings) and "throw-2" in session:
+                message = _wrong_die(self, message)
+            return await super().tell(session, target, message)
+
+    agents = {
+        "party-4": with_mailbox(Party, telling(Openings, _wrong_die)),
+        "party-6": with_mailbox(Party, Forgetful),
+    }
+    outcome, ends = run(MASKED, seed=SEED, parties=agents, study=FOUR_LESS)
+    assert outcome.result is None
+    assert set(outcome.culprits) == {"party-4", "party-6"}
+    assert not any(isinstance(end, MaskedRelease) for end in ends.values())
+
+
+def test_onions_for_other_keys_are_not_held_against_their_sender():
+    """A relay that shows two sets of keys, with a coordinator that shows each to some."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relays = relays_of(outcome)
+    victim = next(name for name in NAMES if name not in relays)
+    other = LayerKey(bytes(range(32)))
+
+    class Forking(Mailbox):
+        """Shows one party keys of the last relay that nobody else sees."""
+
+        async def post(self, session, step, target, raw):
+            body = msgspec.msgpack.decode(msgspec.msgpack.decode(raw)[0])[1]
+            if step != "block" or b"relay_keys" not in body:
+                await super().post(session, step, target, raw)
+                return
+            block = msgspec.msgpack.decode(body, type=Block)
+            keys = MixKeys(other.public, LayerKey(bytes(32)).public)
+            forged = self.accomplice.write(
+                session, "relay_keys", "coordinator", RelayKeys(block.previous, keys)
+            )
+            fake = Block(block.previous, block.entries | {relays[2]: forged})
+            for name in NAMES:
+                shown = fake if name == victim else block
+                await super().post(session, step, name, self.write(session, step, "*", shown))
+
+    class Accomplice(Party):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            Forking.accomplice = self.mailbox
+
+    outcome, ends = run(
+        MASKED, seed=SEED, parties={relays[2]: Accomplice}, study=FOUR_LESS,
+        coordinator=with_mailbox(Coordinator, Forking),
+    )  # fmt: skip
+    for name, end in ends.items():
+        if isinstance(end, MaskedRelease):
+            assert "does not open" not in end.lost.get(victim, ""), name
+
+
+def test_a_batch_for_everybody_is_no_batch_for_a_relay():
+    """A relay must be able to show what it was told; others accept only what was for it alone."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relay = relays_of(outcome)[0]
+
+    class Broadcasting(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Batch):
+                raw = self.write(session, message.step, "*", message)
+                await self.post(session, message.step, target, raw)
+                return raw
+            return await super().tell(session, target, message)
+
+    bad = with_mailbox(Coordinator, Broadcasting)
+    _, ends = run(MASKED, seed=SEED, coordinator=bad, study=FOUR_LESS)
+    assert ends[relay].culprits == ("coordinator",)
+    assert "tells all what is for me alone" in str(ends[relay])
+
+
+def test_a_coordinator_cannot_accuse_by_naming_somebody_lost():
+    """It can leave somebody out; what it says of her is only that."""
+    victim = "party-2"
+
+    def accusing(_, message):
+        return MixOutput(message.previous, (), (victim,), False)
+
+    bad = with_mailbox(Coordinator, telling(MixOutput, accusing))
+    _, ends = run(MASKED, seed=SEED, coordinator=bad, study=FOUR_LESS)
+    assert "left this party out of the anonymous channel" in str(ends[victim])
+    assert not any(isinstance(end, MaskedRelease) for end in ends.values())
 
 
 def test_relays_come_from_one_draw_of_twice_as_many():
@@ -244,7 +337,7 @@ def thief_of(victim, cascade, *, always):
                 inner = key.peel(onion, made.info(batch, b"route", 0, victim))
                 info = made.info(batch, b"route", 0, self.name)
                 copies.append(wrap(inner, made.route[:1], [info]) if inner else onion)
-            return Onions(tuple(copies))
+            return Onions(message.head, tuple(copies))
 
     return Spied, Thief
 
@@ -306,10 +399,13 @@ def test_evidence_that_is_too_short_blames_the_coordinator():
     relay = relays_of(outcome)[0]
 
     def short(box, message):
-        forged = {n: box.write("x", "onions", "coordinator", Onions(())) for n in message.onions}
+        forged = {
+            n: box.write("x", "onions", "coordinator", Onions(message.previous, ()))
+            for n in message.onions
+        }
         return Evidence(message.previous, forged, message.shuffled)
 
-    refusing = with_mailbox(Party, telling(Shuffled, lambda _, __: Shuffled(())))
+    refusing = with_mailbox(Party, telling(Shuffled, lambda _, m: Shuffled(m.head, ())))
     bad = with_mailbox(Coordinator, telling(Evidence, short))
     outcome, ends = run(
         MASKED, seed=SEED, parties={relay: refusing}, coordinator=bad, study=FOUR_LESS
