@@ -25,7 +25,7 @@ def test_a_masked_sum_survives_the_end_of_one_node_in_the_middle_of_a_round(monk
     """The node with all connections is ended while the masked vectors are on their way."""
     records = random_records(20, SIZES, seed=4)
     scenario = make_scenario(
-        records, SIZES, protocol=ExactPairs(sum="masked_sum"), lobby_s=60, round_s=40
+        records, SIZES, protocol=ExactPairs(sum="masked_sum"), lobby_s=60, round_s=90
     )
     with embedded_cluster(3) as nodes:
         urls = [node.url for node in nodes]
