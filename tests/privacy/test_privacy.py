@@ -155,7 +155,8 @@ def test_the_closed_form_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "n", "delta"), [(1, 10**4, 1e-12), (1, 10**6, 1e-10), (1, 10**9, 1e-8)]
+    ("epsilon", "n", "delta"),
+    [(1, 10**4, 1e-12), (1, 10**6, 1e-10), pytest.param(1, 10**9, 1e-8, marks=pytest.mark.sweep)],
 )
 def test_tiny_deltas_are_amplified_too(epsilon, n, delta):
     found = shuffling.numerical(epsilon, n, delta)

@@ -277,7 +277,7 @@ def test_no_relay_ever_gives_away_both_keys(relays):
 # ── Anonymity ──────────────────────────────────────────────────────────────────────────────────
 
 
-def positions(honest, runs=160):
+def positions(honest, runs=110):
     """Where party-1's age comes out, if only the relays in ``honest`` shuffle."""
     found, shuffle = [], mix_cascade.shuffled
     for seed in range(runs):

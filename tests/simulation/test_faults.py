@@ -76,14 +76,14 @@ def play_schedule(seed):
 
 
 def test_fault_schedules_never_give_a_wrong_value():
-    finished = sum(play_schedule(seed) for seed in range(200))
-    assert 40 <= finished <= 180, f"{finished} of 200 finished: the schedules test nothing"
+    finished = sum(play_schedule(seed) for seed in range(100))
+    assert 20 <= finished <= 90, f"{finished} of 100 finished: the schedules test nothing"
 
 
 @pytest.mark.sweep
 def test_many_fault_schedules_never_give_a_wrong_value():
     count = int(os.environ.get("MPC_RR_SWEEP_SEEDS", "1000"))
-    for seed in range(200, 200 + count):
+    for seed in range(100, 100 + count):
         play_schedule(seed)
 
 
