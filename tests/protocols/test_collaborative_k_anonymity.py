@@ -200,7 +200,8 @@ def test_a_partition_that_changes_after_it_was_checked_is_noticed():
                 await super().tell(where, target, swapped)
             return raw
 
-    _, ends, _ = play(with_mailbox(Coordinator, TwiceTold))
+    _, ends, sent = play(with_mailbox(Coordinator, TwiceTold))
+    assert "onions" not in sent
     for end in ends.values():
         assert isinstance(end, Misconduct)
         assert end.culprits == ("coordinator",)
