@@ -109,9 +109,8 @@ def _attack(found: MaskedRelease, place: int, attribute: Attribute) -> dict[str,
     mask = read_mask(found.options.masks.get(attribute.name, "none"), attribute)
     masked = [codes[place] for _, codes in found.records.values()]
     values = found.values[place]
-    if not isinstance(mask, Noise) or len(values) != len(masked):
-        return {}
-    if len(values) > MOST_FOR_MATCHING:
+    all_there = len(values) == len(masked) <= MOST_FOR_MATCHING
+    if not isinstance(mask, Noise) or not all_there:
         return {}
     fits = possible_values(masked, values, mask.width)
     if fits is None:

@@ -161,6 +161,14 @@ def enough_candidates(
         mask = mask.wider()
 
 
+def wide_enough(mask: Mask, masked: int, values: Codes, least: int) -> Mask:
+    """This mask, or a wider one: so many different values (or all there are) fit a masked one."""
+    least = min(least, len(np.unique(values)))
+    while mask.candidates(masked, values).values < least:
+        mask = mask.wider()
+    return mask
+
+
 # ── Reverse mapping ────────────────────────────────────────────────────────────────────────────
 
 

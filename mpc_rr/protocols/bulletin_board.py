@@ -21,6 +21,9 @@ from mpc_rr.network.messages import COORDINATOR, Message
 from mpc_rr.network.per_host import digest_of, once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession, encode_parts
 
+ENTRY_BYTES = 640
+"""More than a signed entry takes, without what it says."""
+
 
 class Posted(Message, frozen=True):
     """An entry: its first field is the head of the board as its author has seen it."""

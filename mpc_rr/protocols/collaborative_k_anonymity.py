@@ -39,6 +39,7 @@ from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.bulletin_board import (
+    ENTRY_BYTES,
     Announced,
     Board,
     Posted,
@@ -60,8 +61,6 @@ from mpc_rr.schema import Attribute, Record, Schema
 Strategy = Literal["mdav", "mondrian", "generalization"]
 ReleaseKind = Literal["microaggregated", "generalized", "anatomy", "permuted"]
 CODE_BYTES = 8
-ENTRY_BYTES = 640
-"""More than a signed entry of the board takes, without what it says."""
 
 
 class Partition(Announced, frozen=True):
@@ -107,10 +106,6 @@ class KAnonymous(Ending, frozen=True):
         whole = (sorted(self.known.items()), self.groups, self.levels, self.messages)
         encoded = msgspec.msgpack.encode(whole)
         return hashlib.sha256(b"mpc-rr k-anonymous result\0" + encoded).digest()
-
-    def table(self) -> Table:
-        """The quasi-identifiers of all respondents, in the order of their names."""
-        return Table.of(self.options.attributes(self.schema)[0], list(self.known.values()))
 
     def grouped(self) -> Grouped:
         """What the release is made from."""

@@ -29,6 +29,7 @@ from mpc_rr.anonymization.masking import (
     enough_candidates,
     read_mask,
     reverse_mapped,
+    wide_enough,
 )
 from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
@@ -36,13 +37,14 @@ from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.bulletin_board import (
+    ENTRY_BYTES,
     Board,
     Posted,
     check_enough,
     post_coordinator,
     post_party,
 )
-from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, ENTRY_BYTES, check_roles
+from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, check_roles
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
@@ -251,20 +253,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         masked, told = [], []
         for place, (name, (words, mask)) in enumerate(masks.items()):
             others = np.array(values[place], dtype=np.int64)
-
-            def draw(
-                rng: Randomness, place: int = place, mask: Mask = mask, others: Codes = others
-            ) -> bytes:
-                code, used, _ = enough_candidates(mask, own[place], others, least, rng)
-                return msgspec.msgpack.encode((code, used == mask))
-
-            # Drawn once: a second masked value under the same name would narrow the first down.
-            code, plain = msgspec.msgpack.decode(session.once(f"mask/{name}", draw))
-            while mask.candidates(code, others).values < min(least, len(set(values[place]))):
-                mask = mask.wider()  # noqa: PLW2901
-            left = mask.candidates(code, others)
+            code, widened = _drawn_once(session, name, mask, own[place], others, least)
+            left = wide_enough(mask, code, others, least).candidates(code, others)
             masked.append(code)
-            told.append(OwnMask(name, words if plain else f"{words}, widened", left))
+            told.append(OwnMask(name, f"{words}, widened" if widened else words, left))
         return tuple(masked), tuple(told)
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -346,3 +338,18 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     ) -> MaskedRelease:
         rows = {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
         return MaskedRelease(schema, self, seed, rows, values, unusable, own, lost=dict(board.lost))
+
+
+def _drawn_once(
+    session: PartySession, attribute: str, mask: Mask, own: int, others: Codes, least: int
+) -> tuple[int, bool]:
+    """The masked value, and whether its mask had to be widened.
+
+    Drawn once: a second one under the same name would narrow the first down.
+    """
+
+    def draw(rng: Randomness) -> bytes:
+        code, used, _ = enough_candidates(mask, own, others, least, rng)
+        return msgspec.msgpack.encode((code, used != mask))
+
+    return msgspec.msgpack.decode(session.once(f"mask/{attribute}", draw), type=tuple[int, bool])

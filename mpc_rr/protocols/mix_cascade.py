@@ -156,8 +156,8 @@ async def mix_party(
     if output.failed:
         await _blame_party(session, board, case, own, output)
         return None
-    found = once_per_host((board.head, MixOutput), lambda: _places(cascade, output))
-    mine = all(item in places for item, places in zip(sealed, found, strict=True))
+    found = once_per_host((board.head, MixOutput), lambda: _in_output(cascade, output))
+    mine = all(item in batch for item, batch in zip(sealed, found, strict=True))
     if mine:
         session.once(OPENED, lambda _: session.occasion)
     said = await post_party(session, board, Found, Found(board.head, mine))
@@ -223,10 +223,9 @@ def _read_again(
     return tuple(b"".join(cascade.read(b, batch, finals)) for b, batch in enumerate(items))
 
 
-def _places(cascade: Cascade, output: MixOutput) -> list[dict[bytes, int]]:
-    """Where each sealed message of the output stands in its batch."""
-    batches = cascade.items(output.batches, len(cascade.relays))
-    return [{item: place for place, item in enumerate(batch)} for batch in batches]
+def _in_output(cascade: Cascade, output: MixOutput) -> list[set[bytes]]:
+    """The sealed messages of each batch."""
+    return [set(batch) for batch in cascade.items(output.batches, len(cascade.relays))]
 
 
 def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
@@ -284,7 +283,7 @@ async def _blame_party(
     session: PartySession, board: Board, case: Case, own: RelayRole | None, output: MixOutput
 ) -> None:
     """Step 5, if something went wrong: see who did it, and go on without."""
-    relays, lost_before = case.cascade.relays, len(board.lost)
+    relays = case.cascade.relays
     mine = None if own is None else RouteKey(board.head, own.route.reveal(), own.told)
     keys = await post_party(session, board, RouteKey, mine, authors=relays)
     if len(keys) < len(relays):
@@ -301,8 +300,6 @@ async def _blame_party(
     board.announced(evidence)
     blamed, copied = judged(session, case, keys, evidence, output)
     board.wary |= copied
-    if not blamed and not copied and len(board.lost) == lost_before:
-        raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
     if COORDINATOR in blamed:
         raise Misconduct(f"the coordinator {blamed[COORDINATOR]}", [COORDINATOR])
     if session.me in blamed:
