@@ -6,6 +6,7 @@ Masks are AES-128-CTR key streams; locks are ChaCha20-Poly1305. Each key is used
 only, so nonces are zero.
 """
 
+import functools
 import hashlib
 from collections.abc import Iterable
 
@@ -51,6 +52,7 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
     return private.exchange(X25519PublicKey.from_public_bytes(public))
 
 
+@functools.lru_cache(maxsize=65536)
 def is_key(public: bytes) -> bool:
     """Whether one can agree with the owner of this public key: some 32 bytes are no proper key."""
     try:

@@ -230,7 +230,6 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 Partition, check=self._check_partition(schema, board, known)
             )
             board.announced(partition)
-            groups = _named(partition, known)
             relays = self.mix.chosen(board, order)
             channel = here.sub("mix")
             own_role = relay_role(channel, relays)
@@ -241,7 +240,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
             # Step 5: send group and confidential values through the anonymous channel.
             keys = {relay: agreed[relay].keys for relay in relays}
-            mine = next(number for number, group in enumerate(groups) if session.me in group)
+            mine = _group_of(board, partition, known)[session.me]
             message = _message(mine, [answers[name] for name in self.confidential])
             mixed = await mix_party(channel, board, keys, relays, own_role, [message])
             if mixed is not None:
@@ -394,6 +393,16 @@ def _message(group: int, values: list[int]) -> bytes:
 
 def _those_there(known: Mapping[str, Record], board: Board) -> dict[str, Record]:
     return {name: known[name] for name in sorted(board.present)}
+
+
+def _group_of(board: Board, partition: Partition, known: Mapping[str, Record]) -> dict[str, int]:
+    """The number of everybody's group."""
+
+    def numbers() -> dict[str, int]:
+        named = enumerate(_named(partition, known))
+        return {name: number for number, group in named for name in group}
+
+    return once_per_host((board.head, Partition), numbers)
 
 
 def _named(partition: Partition, known: Mapping[str, Record]) -> list[tuple[str, ...]]:

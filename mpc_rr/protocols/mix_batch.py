@@ -157,11 +157,10 @@ class FinalKey(Posted, frozen=True):
 
 
 class MixOpened(Announced, frozen=True):
-    """5, coordinator → board: the relays' final keys, and the messages in the output's order."""
+    """5, coordinator → board: the final keys, in the relays' order; all can read the output now."""
 
     step: ClassVar[str] = "mix_opened"
     keys: tuple[bytes, ...]
-    batches: tuple[bytes, ...]
 
 
 class RouteKey(Posted, frozen=True):
@@ -224,12 +223,17 @@ class Cascade:
         outermost = self.info(batch, b"route", 0, sender)
         return wrap(sealed, self.route, [outermost, *self._infos[batch, b"route"][1:]])
 
-    def items(self, batches: Sequence[bytes], layers: int) -> list[list[bytes]]:
-        """The single messages of batches; ``ValueError`` unless there is one of each sender."""
+    def check_sizes(self, batches: Sequence[bytes], layers: int) -> None:
+        """``ValueError`` unless batches can hold one message of each sender."""
         size, count = self.item_bytes(layers), len(self.senders)
         if len(batches) != self.batches or any(len(b) != size * count for b in batches):
             raise ValueError(f"{self.batches} batches of {count} messages of {size} bytes are due")
-        return [[b[k : k + size] for k in range(0, size * count, size)] for b in batches]
+
+    def items(self, batches: Sequence[bytes], layers: int) -> list[list[bytes]]:
+        """The single messages of batches; ``ValueError`` unless there is one of each sender."""
+        self.check_sizes(batches, layers)
+        size = self.item_bytes(layers)
+        return [[b[k : k + size] for k in range(0, len(b), size)] for b in batches]
 
     def peeled(self, place: int, key: LayerKey, batch: int, items: Sequence[bytes]) -> (
         list[bytes | None]

@@ -171,11 +171,9 @@ async def mix_party(
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
     if own is not None:
         await session.report(FinalKey(board.head, own.final.reveal()))
-    opened = await session.hear(
-        MixOpened, check=lambda said: _check_opened(board, cascade, output, said)
-    )
+    opened = await session.hear(MixOpened, check=lambda said: _check_opened(board, cascade, said))
     board.announced(opened)
-    return once_per_host((board.head, MixOpened), lambda: cascade.items(opened.batches, 0))
+    return _read(board, cascade, output, opened)
 
 
 async def _output_party(session: PartySession, board: Board, cascade: Cascade) -> MixOutput:
@@ -201,26 +199,27 @@ def check_not_opened_before(session: PartySession) -> None:
         )
 
 
-def _check_opened(board: Board, cascade: Cascade, output: MixOutput, said: MixOpened) -> None:
-    """``ValueError`` unless these are the messages of the output, read with the final keys."""
+def _check_opened(board: Board, cascade: Cascade, said: MixOpened) -> None:
+    """``ValueError`` unless it shows the final key of each relay."""
     board.follows(said)
     if len(said.keys) != len(cascade.final):
         raise ValueError("it does not show a final key of each relay")
-    place = (board.head, said.keys, said.batches)
-    if not once_per_host(place, lambda: _read_again(cascade, output, said.keys) == said.batches):
-        raise ValueError("these are not the messages that the final keys open")
+    for relay, key, public in zip(cascade.relays, said.keys, cascade.final, strict=True):
+        if LayerKey.revealed(key, public) is None:
+            raise ValueError(f"it does not show the final key that {relay} posted")
 
 
-def _read_again(
-    cascade: Cascade, output: MixOutput, keys: Sequence[bytes]
-) -> tuple[bytes, ...] | None:
-    """The messages of an output, if these are the final keys."""
-    opened = [LayerKey.revealed(k, p) for k, p in zip(keys, cascade.final, strict=True)]
-    finals = [key for key in opened if key is not None]
-    if len(finals) < len(keys):
-        return None
-    items = cascade.items(output.batches, len(cascade.relays))
-    return tuple(b"".join(cascade.read(b, batch, finals)) for b, batch in enumerate(items))
+def _read(
+    board: Board, cascade: Cascade, output: MixOutput, opened: MixOpened
+) -> list[list[bytes]]:
+    """The messages of an output, by batch; its head, and with it all else, is on the board."""
+
+    def messages() -> list[list[bytes]]:
+        finals = [LayerKey(key) for key in opened.keys]
+        items = cascade.items(output.batches, len(cascade.relays))
+        return [cascade.read(number, batch, finals) for number, batch in enumerate(items)]
+
+    return once_per_host((board.head, MixOpened), messages)
 
 
 def _in_output(cascade: Cascade, output: MixOutput) -> list[set[bytes]]:
@@ -233,7 +232,7 @@ def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
     if said.batches and said.lost:
         raise ValueError("there is an output although somebody was lost")
     if said.batches:
-        cascade.items(said.batches, len(cascade.relays))
+        cascade.check_sizes(said.batches, len(cascade.relays))
     elif not set(said.lost) <= set(cascade.senders):
         raise ValueError("somebody was lost who was not there")
     if said.shuffling and (len(said.lost) != 1 or said.lost[0] not in cascade.relays):
@@ -359,11 +358,9 @@ async def mix_coordinator(
         return None
 
     # Step 5: publish the final keys and read the messages.
-    finals = await _final_keys(session, board, cascade)
-    read = _read_again(cascade, output, finals)
-    assert read is not None
-    await announce_on(session, board, MixOpened(board.head, finals, read))
-    return cascade.items(read, 0)
+    opened = MixOpened(board.head, await _final_keys(session, board, cascade))
+    await announce_on(session, board, opened)
+    return _read(board, cascade, output, opened)
 
 
 async def _final_keys(
@@ -432,7 +429,7 @@ class _Passed:
             if message.head != self.board.head:
                 raise ValueError("it names another board than the one I published")
             if message.batches:
-                self.cascade.items(message.batches, layers)
+                self.cascade.check_sizes(message.batches, layers)
 
         gathered = await self.session.sub(at_relay(place)).gather(
             Shuffled, check=right_size, senders=(relay,)

@@ -125,7 +125,7 @@ def samples():
             MixOutput(bytes(32), (b"\1\2",), ("bob",), False),
             Found(bytes(32), True),
             FinalKey(bytes(32), bytes(32)),
-            MixOpened(bytes(32), (bytes(32),), (b"\1\2",)),
+            MixOpened(bytes(32), (bytes(32),)),
             OnionsFixed(bytes(32), bytes(32)),
             RouteKey(bytes(32), bytes(32), b"raw"),
             Evidence(bytes(32), {"alice": b"raw"}, {"bob": b"raw"}),
