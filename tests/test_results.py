@@ -14,8 +14,10 @@ from helpers import crosstabs, make_scenario, random_records
 
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results import check_folder, write_folder, write_results
+from mpc_rr.results import check_folder, cost_document, write_folder, write_results
+from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
 SIZES = (2, 3, 2)
@@ -58,6 +60,17 @@ def test_costs_add_up(result, tmp_path):
     assert all(float(row["seconds"]) >= 0 for row in shares)
     assert {"share", "partial"} <= {r["step"] for r in cost["rounds"]}
     assert {row["step"] for row in rows} >= {"join", "share", "partial", "goodbye"}
+
+
+def test_a_round_that_waited_for_somebody_says_so():
+    scenario = make_scenario(
+        random_records(20, SIZES), SIZES, minimum=12, round_s=10.0,
+        protocol=ExactPairs(sum="masked_sum"),
+        faults=Faults(silent=(PartyFault("party-03", "masked_vector"),)),
+    )  # fmt: skip
+    cost = cost_document(run_study(scenario, transport="memory", seed=1).outcome)
+    waited = {row["step"]: row["seconds"] for row in cost["rounds"]}
+    assert waited["masked_vector"] == pytest.approx(10.0, abs=0.1)
 
 
 def test_the_transcript_holds_public_messages_only(result, tmp_path):

@@ -10,7 +10,7 @@ verdict, a new roster, an objection): such news is raised by `interrupt`.
 
 import asyncio
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import ParamSpec, Self
@@ -111,7 +111,7 @@ class Mailbox:
         """What to send to somebody who asks for a message of a session that is over."""
         self.last_wait = ("", "")
         """Session and step of the latest wait: where an objection belongs."""
-        self.round_seconds: dict[tuple[str, str], float] = {}
+        self.round_seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
         self.routed: dict[tuple[str, str], dict[str, dict[str, bytes]]] = {}
         """By (session, step): the sealed parcels this coordinator routed, by sender and target."""
         self.transcript: list[bytes] = []
@@ -206,7 +206,7 @@ class Mailbox:
         try:
             await self._until_done(wait, timeout_s)
         finally:
-            self.round_seconds[session, step] = asyncio.get_running_loop().time() - wait.started
+            self.round_seconds[session, step] += asyncio.get_running_loop().time() - wait.started
 
     def take(self, session: str, step: str, senders: Iterable[str]) -> dict[str, Opened]:
         """The filed messages of these senders; they are filed no longer."""
