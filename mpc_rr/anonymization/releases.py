@@ -10,6 +10,7 @@ The confidential values of a group come in no order: nobody can tell whose is wh
   somebody of the same group (probabilistic k-anonymity, Soria-Comas & Domingo-Ferrer 2012).
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -121,11 +122,17 @@ def anatomy(grouped: Grouped) -> dict[str, Sheet]:
 
 
 def permuted(grouped: Grouped) -> dict[str, Sheet]:
-    """One table; the confidential values beside a record are somebody's of the same group."""
+    """One table; the confidential values beside a record are somebody's of the same group.
+
+    If more or fewer name a group than are in it, some cells stay empty: nothing is left out.
+    """
     sheet = [grouped.header]
+    no_record = [""] * len(grouped.known.attributes)
+    no_values = [""] * (len(grouped.header) - len(no_record))
     for number, rows in enumerate(grouped.groups):
-        beside = zip(_as_they_are(grouped.known, rows), grouped.values(number), strict=False)
-        sheet += [[*row, *values] for row, values in beside]
+        records, values = _as_they_are(grouped.known, rows), grouped.values(number)
+        for record, beside in itertools.zip_longest(records, values):
+            sheet.append([*(record or no_record), *(beside or no_values)])
     return {"release": sheet}
 
 

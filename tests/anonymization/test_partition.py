@@ -1,6 +1,7 @@
 """Groups: everybody in one, none below k, and as close as the published algorithm makes them."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -169,6 +170,18 @@ def test_permuted_values_stay_in_their_group():
         assert sorted(frame["salary"][start:stop].astype(int)) == sorted(part.codes[:, 0])
         assert frame["age"][start:stop].astype(int).tolist() == found.known.codes[rows, 0].tolist()
         start = stop
+
+
+def test_no_value_is_lost_where_somebody_named_another_group():
+    found = grouped(k=6)
+    first, second, *rest = (part.codes for part in found.confidential)
+    moved = [np.concatenate([first, second[:1]]), second[1:], *rest]
+    parts = [Table((SALARY,), codes) for codes in moved]
+    frame = as_frame(RELEASES["permuted"](replace(found, confidential=parts))["release"])
+    assert sorted(frame["age"][frame["age"] != ""].astype(int)) == sorted(found.known.codes[:, 0])
+    told = frame["salary"][frame["salary"] != ""].astype(int)
+    assert sorted(told) == sorted(np.concatenate(moved)[:, 0])
+    assert len(frame) == len(told) + 1
 
 
 def test_risk_of_linkage_is_one_over_k_where_the_group_is_known():
