@@ -169,6 +169,11 @@ class Account:
         kept = None if enrolled is None else enrolled.drawn.get(label)
         return None if kept is None else base64.b64decode(kept)
 
+    def withdraw(self, study: Study, label: str) -> None:
+        """Forget what was drawn for a study under this label: it was never used."""
+        del self._books.enrolments[study.name].drawn[label]
+        self._save()
+
     def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
         """What was drawn for a study under this label; drawn and kept if it is new."""
         drawn = self._books.enrolments[study.name].drawn

@@ -361,6 +361,7 @@ class Party:
         session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
         session.once, session.choices = self._once, self._terms.choices
         session.recall = lambda label: self._terms.account.recall(self.study, label)
+        session.withdraw = lambda label: self._terms.account.withdraw(self.study, label)
         session.spend = lambda releases: self._terms.account.settle(self.study, releases)
         session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         return session

@@ -333,6 +333,8 @@ class Mailbox:
             raise Rejected("bad signature")
 
     def _admit(self, header: Header) -> None:
+        if COORDINATOR not in (self.me, header.sender):
+            raise Rejected("not the coordinator")
         if header.session.split("/")[0] not in (self.session_root, VERDICT_SESSION):
             raise Rejected("other session")
         most = FILED_BY_COORDINATOR if header.sender == COORDINATOR else FILED_PER_SENDER

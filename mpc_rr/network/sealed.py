@@ -103,6 +103,8 @@ class Opened:
 def _parsed(raw: bytes) -> Opened:
     try:
         signed = _signed_decoder.decode(raw)
+        if encode(signed) != raw:
+            raise Rejected("malformed")
         return Opened(_envelope_decoder.decode(signed.envelope), signed, raw)
     except (msgspec.MsgspecError, ValueError):
         raise Rejected("malformed") from None

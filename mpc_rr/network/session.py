@@ -182,7 +182,8 @@ class PartySession(Session):
         """The session of a sub-protocol; what is drawn once stays drawn."""
         session = super().sub(label)
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
-        session.choices, session.spend, session.recall = self.choices, self.spend, self.recall
+        session.choices, session.spend = self.choices, self.spend
+        session.recall, session.withdraw = self.recall, self.withdraw
         return session
 
     choices: Mapping[str, str] = {}
@@ -195,6 +196,9 @@ class PartySession(Session):
 
     recall: Callable[[str], bytes | None]
     """What was drawn under a label in this or an earlier run, if anything (set by the agent)."""
+
+    withdraw: Callable[[str], None]
+    """Take back what was drawn under a label: it was never used (set by the agent)."""
 
     spend: Spend
     """Enter in the books what this study costs after all (set by the party's agent)."""
@@ -378,13 +382,20 @@ class CoordinatorSession(Session):
         messages = {}
         for party, opened in arrived.items():
             try:
-                messages[party] = self._understand(opened, kind, check)
-                if not kind.sealed:
-                    box.transcribe(opened.raw)
+                messages[party] = self._reported(opened, kind, check)
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
+
+    def _reported(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
+        """A message to us; ``ValueError`` if others would say that its author wrote no such."""
+        if opened.envelope.header.target != self.me:
+            raise ValueError("it is not addressed to me")
+        message = self._understand(opened, kind, check)
+        if not kind.sealed:
+            self.mailbox.transcribe(opened.raw)
+        return message
 
     def show(self, rows: Sequence[tuple[str, float]]) -> None:
         """Let people watch: shares under their names, as they are now."""
@@ -445,6 +456,11 @@ class CoordinatorSession(Session):
     async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
         """Serve a `PartySession.publish`: collect what all publish and hand all of it to all."""
         arrived = await self._collect(kind, self.parties)
+        bad = [p for p, o in arrived.items() if o.envelope.header.target != EVERYONE]
+        if bad:
+            raise Misconduct(
+                f"{bad[0]}'s message for step {kind.step!r} is not addressed to all", bad
+            )
         messages = self._understand_all(arrived, kind, check)
         signed = {party: arrived[party].raw for party in self.parties}
         for party in self.parties:

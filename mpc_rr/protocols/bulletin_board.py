@@ -30,6 +30,9 @@ class Posted(Message, frozen=True):
 
     head: bytes
 
+    def check_size(self) -> None:
+        """``ValueError`` if a field is longer than it may be: a block holds everybody's entries."""
+
 
 class Block(Message, frozen=True):
     """2, coordinator → everyone: the signed entries, by their authors."""
@@ -111,8 +114,12 @@ async def post_party(
     *,
     authors: Collection[str] | None = None,
     check: Check[P] | None = None,
+    even_if_few: bool = False,
 ) -> dict[str, P]:
-    """Steps 1 and 3. Those who are not among the authors give None and only read."""
+    """Steps 1 and 3. Those who are not among the authors give None and only read.
+
+    ``even_if_few``: whether to go on with fewer than the study needs, to bring things to their end.
+    """
     numbered = session.sub(f"block-{board.blocks + 1}")
     asked = board.present if authors is None else tuple(authors)
 
@@ -128,7 +135,7 @@ async def post_party(
     if len(entries) < len(asked):
         board.lose({name: kind.step for name in asked if name not in entries})
     board.grow(read.head)
-    if len(board.present) < session.fewest:
+    if len(board.present) < session.fewest and not even_if_few:
         raise Misconduct(
             f"the coordinator goes on with {len(board.present)} parties where "
             f"{session.fewest} are needed",
@@ -173,6 +180,7 @@ class _Read(Generic[P]):
         message = self._session.signed(raw, author, self._kind.step).decoded(self._kind)
         if message.head != self._board.head:
             raise ValueError(f"{author} was shown another board than I")
+        message.check_size()
         if self._check is not None:
             self._check(message)
         return message
@@ -196,6 +204,7 @@ async def post_coordinator(
     *,
     authors: Collection[str] | None = None,
     check: Check[P] | None = None,
+    even_if_few: bool = False,
 ) -> dict[str, P]:
     """Step 2: publish the entries of all who posted in order."""
     numbered = session.sub(f"block-{board.blocks + 1}")
@@ -204,12 +213,14 @@ async def post_coordinator(
     def in_order(message: P) -> None:
         if message.head != board.head:
             raise ValueError("it names another board than the one I published")
+        message.check_size()
         if check is not None:
             check(message)
 
     gathered = await numbered.gather(kind, check=in_order, senders=asked)
     board.lose(gathered.missing(kind.step))
-    check_enough(session, board)
+    if not even_if_few:
+        check_enough(session, board)
     block = Block(board.head, dict(sorted(gathered.signed.items())))
     await numbered.announce(block)
     board.grow(board.head_after(kind.step, block))

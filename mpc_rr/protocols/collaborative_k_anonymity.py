@@ -78,6 +78,11 @@ class Agreed(Posted, frozen=True):
     step: ClassVar[str] = "agreed"
     keys: MixKeys | None
 
+    def check_size(self) -> None:
+        """Of the keys."""
+        if self.keys is not None:
+            self.keys.check_size()
+
 
 class KAnonymous(Ending, frozen=True):
     """Quasi-identifiers by respondent, groups, and each group's confidential values in no order."""

@@ -28,7 +28,7 @@ from mpc_rr.protocols.bulletin_board import (
     post_party,
 )
 
-DIE_BYTES = 16
+DIE_BYTES = MOST_VALUE_BYTES = 16
 DIE = "die"
 SECOND_THROW = "throw-2"
 
@@ -46,6 +46,13 @@ class Openings(Posted, frozen=True):
     step: ClassVar[str] = "openings"
     values: tuple[bytes, ...]
     salts: tuple[bytes, ...]
+
+    def check_size(self) -> None:
+        """Values and salts are short."""
+        if any(len(value) > MOST_VALUE_BYTES for value in self.values):
+            raise ValueError(f"a value is longer than {MOST_VALUE_BYTES} bytes")
+        if any(len(salt) != SALT_BYTES for salt in self.salts):
+            raise ValueError(f"a salt has not {SALT_BYTES} bytes")
 
 
 def _bound_to(context: bytes, party: str, field: str) -> bytes:

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import msgspec
 
-from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, usable, wrap
+from mpc_rr.crypto.onion import KEY_BYTES, LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import Dropout, InputError
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import encode_parts
 from mpc_rr.protocols.bulletin_board import Announced, Board, Posted
 
-FEWEST_RELAYS = 3
+FEWEST_RELAYS, MOST_RELAYS = 3, 16
 
 
 class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +34,8 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         """`InputError` unless there can be such a cascade."""
         if self.count < FEWEST_RELAYS:
             raise InputError(f"mix.relays: at least {FEWEST_RELAYS} relays are needed")
+        if self.count > MOST_RELAYS:
+            raise InputError(f"mix.relays: at most {MOST_RELAYS} relays are possible")
         if self.count > parties:
             raise InputError(f"mix.relays: {self.count} relays of {parties} parties")
         if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
@@ -64,11 +66,22 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.relays
 
 
+def check_key_size(key: bytes) -> None:
+    """``ValueError`` unless this has the size of a key, or of a hash."""
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"{KEY_BYTES} bytes are due, not {len(key)}")
+
+
 class MixKeys(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A relay's two public keys for one batch."""
 
     route: bytes
     final: bytes
+
+    def check_size(self) -> None:
+        """``ValueError`` unless both have the size of a key."""
+        check_key_size(self.route)
+        check_key_size(self.final)
 
     @property
     def proper(self) -> bool:
@@ -82,12 +95,20 @@ class RelayKeys(Posted, frozen=True):
     step: ClassVar[str] = "relay_keys"
     keys: MixKeys
 
+    def check_size(self) -> None:
+        """Of the keys."""
+        self.keys.check_size()
+
 
 class OnionsFixed(Posted, frozen=True):
     """2, party → board, after somebody copied another's onion: the hash of its own."""
 
     step: ClassVar[str] = "onions_fixed"
     digest: bytes
+
+    def check_size(self) -> None:
+        """A hash."""
+        check_key_size(self.digest)
 
 
 class Onions(Posted, frozen=True):
@@ -108,10 +129,12 @@ def digest_of_onions(onions: Sequence[bytes]) -> bytes:
 class Batch(Message, frozen=True):
     """3, coordinator → relay: the batches it is to shuffle, end to end; none if there is no need.
 
-    For the first relay they are in the order of the parties' names.
+    For the first relay they are in the order of the parties' names. The head is that of the board
+    for which the onions were made.
     """
 
     step: ClassVar[str] = "batch"
+    head: bytes
     batches: tuple[bytes, ...]
 
 
@@ -150,17 +173,14 @@ class Found(Posted, frozen=True):
 
 
 class FinalKey(Posted, frozen=True):
-    """5, relay → coordinator: its final key, for all to read the messages."""
+    """5, relay → board: its final key, for all to read the messages."""
 
     step: ClassVar[str] = "final_key"
     key: bytes
 
-
-class MixOpened(Announced, frozen=True):
-    """5, coordinator → board: the final keys, in the relays' order; all can read the output now."""
-
-    step: ClassVar[str] = "mix_opened"
-    keys: tuple[bytes, ...]
+    def check_size(self) -> None:
+        """A key."""
+        check_key_size(self.key)
 
 
 class RouteKey(Posted, frozen=True):
@@ -169,6 +189,10 @@ class RouteKey(Posted, frozen=True):
     step: ClassVar[str] = "route_key"
     key: bytes
     told: bytes
+
+    def check_size(self) -> None:
+        """A key; how long the other may be, depends on the batch."""
+        check_key_size(self.key)
 
 
 class Evidence(Announced, frozen=True):

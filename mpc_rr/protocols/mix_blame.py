@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mpc_rr.crypto.onion import LayerKey
 from mpc_rr.network.messages import COORDINATOR, decode
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.protocols.bulletin_board import P
+from mpc_rr.protocols.bulletin_board import ENTRY_BYTES, P
 from mpc_rr.protocols.mix_batch import (
     Batch,
     Cascade,
@@ -43,6 +43,13 @@ class Case:
     fixed: Mapping[str, OnionsFixed]
     """What the senders had fixed beforehand, if they had to."""
     complaining: Sequence[str] = ()
+
+    def check_route_key(self, said: RouteKey) -> None:
+        """``ValueError`` if a relay shows more than a batch of this cascade."""
+        cascade = self.cascade
+        item = cascade.item_bytes(2 * len(cascade.relays))
+        if len(said.told) > cascade.batches * (len(cascade.senders) * item + 8) + ENTRY_BYTES:
+            raise ValueError("what it was told to shuffle is too long")
 
 
 def judged(
@@ -95,7 +102,7 @@ def _blamed(
     owners = [list(cascade.senders) for _ in items]
     for place, relay in enumerate(cascade.relays):
         stage = _Stage(cascade, place, items, owners, fixed=bool(case.fixed))
-        blamed = stage.fault_in_hand_over(session, keys[relay])
+        blamed = stage.fault_in_hand_over(session, keys[relay], case.head)
         if blamed:
             return blamed
         try:
@@ -136,7 +143,9 @@ class _Stage:
         self.relay = cascade.relays[place]
         self.inner: list[list[bytes | None]] = []
 
-    def fault_in_hand_over(self, session: AnySession, said: RouteKey) -> dict[str, str]:
+    def fault_in_hand_over(
+        self, session: AnySession, said: RouteKey, head: bytes
+    ) -> dict[str, str]:
         """Whether the relay has shown its key, and was given what it should have been."""
         key = LayerKey.revealed(said.key, self.cascade.route[self.place])
         if key is None:
@@ -145,6 +154,8 @@ class _Stage:
             signed = session.signed(said.told, COORDINATOR, Batch.step, target=self.relay)
             told = decode(signed.envelope.body, Batch)
         except ValueError:
+            told = None
+        if told is None or told.head != head:
             return {self.relay: f"{RouteKey.step}: it cannot show what it was told to shuffle"}
         if list(told.batches) != [b"".join(batch) for batch in self.items]:
             return {COORDINATOR: f"gave {self.relay} another batch than it had to"}

@@ -24,6 +24,7 @@ This is the shuffle of Dissent (Corrigan-Gibbs & Ford 2010, after Brickell & Shm
 relays instead of all parties.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -46,7 +47,6 @@ from mpc_rr.protocols.mix_batch import (
     FinalKey,
     Found,
     MixKeys,
-    MixOpened,
     MixOutput,
     Onions,
     OnionsFixed,
@@ -72,6 +72,8 @@ def _cascade(
 ) -> Cascade | None:
     """The cascade, if all relays have shown proper keys; those who have not are lost."""
     proper = {relay: shown for relay in relays if (shown := keys.get(relay)) and shown.proper}
+    often = Counter(key for shown in proper.values() for key in (shown.route, shown.final))
+    proper = {r: k for r, k in proper.items() if often[k.route] == often[k.final] == 1}
     if len(proper) < len(relays):
         missing = [relay for relay in relays if relay not in proper and relay in board.present]
         board.lose(dict.fromkeys(missing, f"{RelayKeys.step}: it shows no proper keys"))
@@ -160,7 +162,7 @@ async def mix_party(
     mine = all(item in batch for item, batch in zip(sealed, found, strict=True))
     if mine:
         session.once(OPENED, lambda _: session.occasion)
-    said = await post_party(session, board, Found, Found(board.head, mine))
+    said = await post_party(session, board, Found, Found(board.head, mine), even_if_few=True)
     complaining = once_per_host(
         (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
     )
@@ -169,11 +171,13 @@ async def mix_party(
         return None
 
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
-    if own is not None:
-        await session.report(FinalKey(board.head, own.final.reveal()))
-    opened = await session.hear(MixOpened, check=lambda said: _check_opened(board, cascade, said))
-    board.announced(opened)
-    return _read(board, cascade, output, opened)
+    final = None if own is None else FinalKey(board.head, own.final.reveal())
+    finals = await post_party(session, board, FinalKey, final, authors=relays, even_if_few=True)
+    missing = _missing_final_keys(cascade, finals)
+    if missing:
+        relay = min(missing)
+        raise Refused(f"the messages cannot be opened without {relay} ({missing[relay]})")
+    return _read(board, cascade, output, finals)
 
 
 async def _output_party(session: PartySession, board: Board, cascade: Cascade) -> MixOutput:
@@ -194,37 +198,40 @@ def check_not_opened_before(session: PartySession) -> None:
     """`Refused` if this party's values may have been opened in an earlier run of the study."""
     if session.recall(OPENED) is not None:
         raise Refused(
-            "this party's values were sent in an earlier run of this study; a second release with "
-            "other people could give away who is missing in one of them; nothing was sent"
+            "this party's values may have been opened in an earlier run of this study; a second "
+            "release with other people could give away who is missing in one of them; nothing was "
+            "sent"
         )
 
 
-def _check_opened(board: Board, cascade: Cascade, said: MixOpened) -> None:
-    """``ValueError`` unless it shows the final key of each relay."""
-    board.follows(said)
-    if len(said.keys) != len(cascade.final):
-        raise ValueError("it does not show a final key of each relay")
-    for relay, key, public in zip(cascade.relays, said.keys, cascade.final, strict=True):
-        if LayerKey.revealed(key, public) is None:
-            raise ValueError(f"it does not show the final key that {relay} posted")
+def _missing_final_keys(cascade: Cascade, keys: Mapping[str, FinalKey]) -> dict[str, str]:
+    """Which relays have not shown their final keys, and how that looks."""
+    missing = {}
+    for relay, public in zip(cascade.relays, cascade.final, strict=True):
+        if relay not in keys:
+            missing[relay] = f"{FinalKey.step}: the coordinator shows none"
+        elif LayerKey.revealed(keys[relay].key, public) is None:
+            missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
+    return missing
 
 
 def _read(
-    board: Board, cascade: Cascade, output: MixOutput, opened: MixOpened
+    board: Board, cascade: Cascade, output: MixOutput, keys: Mapping[str, FinalKey]
 ) -> list[list[bytes]]:
-    """The messages of an output, by batch; its head, and with it all else, is on the board."""
+    """The messages of an output, by batch; all that they follow from is on the board."""
 
     def messages() -> list[list[bytes]]:
-        finals = [LayerKey(key) for key in opened.keys]
+        finals = [LayerKey(keys[relay].key) for relay in cascade.relays]
         items = cascade.items(output.batches, len(cascade.relays))
         return [cascade.read(number, batch, finals) for number, batch in enumerate(items)]
 
-    return once_per_host((board.head, MixOpened), messages)
+    return once_per_host((board.head, FinalKey), messages)
 
 
 def _in_output(cascade: Cascade, output: MixOutput) -> list[set[bytes]]:
-    """The sealed messages of each batch."""
-    return [set(batch) for batch in cascade.items(output.batches, len(cascade.relays))]
+    """The sealed messages of each batch; none of a batch in which one is there twice."""
+    batches = [set(batch) for batch in cascade.items(output.batches, len(cascade.relays))]
+    return [batch if len(batch) == len(cascade.senders) else set() for batch in batches]
 
 
 def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
@@ -245,7 +252,7 @@ class RelayRole:
     def __init__(self, session: PartySession) -> None:
         self.route = LayerKey.draw(session.rng.fork("route key"))
         self.final = LayerKey.draw(session.rng.fork("final key"))
-        self.told = b""
+        self.signed_batch = b""
 
     @property
     def keys(self) -> MixKeys:
@@ -255,9 +262,11 @@ class RelayRole:
     async def relay(self, session: PartySession, cascade: Cascade, head: bytes) -> None:
         """Step 3: take off a layer and shuffle, unless something is not in order."""
         place = cascade.relays.index(session.me)
-        batch, self.told = await session.told_with_proof(Batch, rounds=place + 2)
+        batch, self.signed_batch = await session.told_with_proof(Batch, rounds=place + 2)
         if not batch.batches:
             return
+        if batch.head != head:
+            raise Misconduct("the coordinator's batch is for another board", [COORDINATOR])
         passed_on = self._shuffle(session, cascade, place, batch)
         await session.sub(at_relay(place)).report(Shuffled(head, passed_on))
 
@@ -283,16 +292,21 @@ async def _blame_party(
 ) -> None:
     """Step 5, if something went wrong: see who did it, and go on without."""
     relays = case.cascade.relays
-    mine = None if own is None else RouteKey(board.head, own.route.reveal(), own.told)
-    keys = await post_party(session, board, RouteKey, mine, authors=relays)
+    mine = None if own is None else RouteKey(board.head, own.route.reveal(), own.signed_batch)
+    keys = await post_party(
+        session, board, RouteKey, mine,
+        authors=relays, check=case.check_route_key, even_if_few=True,
+    )  # fmt: skip
     if len(keys) < len(relays):
         gone = [relay for relay in relays if relay not in keys]
         if not output.failed:
             raise Refused(
-                f"{gone[0]} has not shown that it gave this batch up; to go on without it could "
-                "give somebody away"
+                f"the coordinator does not show that {gone[0]} gave this batch up; to go on "
+                "without it could give somebody away"
             )
         return
+    if session.recall(OPENED) == session.occasion:
+        session.withdraw(OPENED)  # the honest relay will never show its final key
     if not output.failed and not case.complaining:
         return
     evidence = await session.hear(Evidence, check=board.follows)
@@ -351,35 +365,21 @@ async def mix_coordinator(
         check_enough(session, board)
         return None
     if not output.failed:
-        said = await post_coordinator(session, board, Found)
+        said = await post_coordinator(session, board, Found, even_if_few=True)
         case = replace(case, complaining=[n for n, found in said.items() if not found.mine])
     if output.failed or case.complaining or len(board.present) < len(cascade.senders):
         await _blame_coordinator(session, board, passed, case, output)
         return None
 
-    # Step 5: publish the final keys and read the messages.
-    opened = MixOpened(board.head, await _final_keys(session, board, cascade))
-    await announce_on(session, board, opened)
-    return _read(board, cascade, output, opened)
-
-
-async def _final_keys(
-    session: CoordinatorSession, board: Board, cascade: Cascade
-) -> tuple[bytes, ...]:
-    """The relays' final keys. Whoever keeps hers back now ends the study, and is named."""
-    gathered = await session.gather(FinalKey, senders=cascade.relays)
-    missing, keys = gathered.missing(FinalKey.step), []
-    for relay, public in zip(cascade.relays, cascade.final, strict=True):
-        said = gathered.messages.get(relay)
-        key = None if said is None else LayerKey.revealed(said.key, public)
-        if said is not None and (key is None or said.head != board.head):
-            missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
-        elif said is not None:
-            keys.append(said.key)
+    # Step 5: publish the final keys and read the messages. Whoever keeps hers back is named.
+    finals = await post_coordinator(session, board, FinalKey, authors=relays, even_if_few=True)
+    missing = _missing_final_keys(cascade, finals) | {
+        relay: board.lost[relay] for relay in relays if relay in board.lost
+    }
     if missing:
         reasons = "; ".join(f"{name} ({why})" for name, why in sorted(missing.items()))
         raise Dropout(f"the messages cannot be opened without {reasons}", missing)
-    return tuple(keys)
+    return _read(board, cascade, output, finals)
 
 
 class _Passed:
@@ -421,7 +421,7 @@ class _Passed:
     async def pass_to(self, place: int) -> None:
         """Step 3 with one relay."""
         relay, layers = self.cascade.relays[place], 2 * len(self.cascade.relays) - place - 1
-        await self.session.hand_out({relay: Batch(self.output)})
+        await self.session.hand_out({relay: Batch(self.board.head, self.output)})
         if not self.output:
             return
 
@@ -445,12 +445,15 @@ async def _blame_coordinator(
 ) -> None:
     """Step 5, if something went wrong: publish all that was signed, and see who did it."""
     relays = case.cascade.relays
-    keys = await post_coordinator(session, board, RouteKey, authors=relays)
+    keys = await post_coordinator(
+        session, board, RouteKey,
+        authors=relays, check=case.check_route_key, even_if_few=True,
+    )  # fmt: skip
     gone = [relay for relay in relays if relay not in keys]
     if gone and not output.failed:
         raise Dropout(
-            f"{gone[0]} has not shown that it gave its batch up; to go on without it could give "
-            "somebody away",
+            f"{gone[0]} did not show in time that it gave its batch up; to go on without it could "
+            "give somebody away",
             gone,
         )
     if gone or not (output.failed or case.complaining):

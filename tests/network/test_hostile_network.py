@@ -169,3 +169,16 @@ def _partials(outcome):
         if envelope.header.step == "partial":
             found.append(decode(envelope.body, secure_sum.Partial).residues.hex())
     return found
+
+
+def written_otherwise(raw):
+    """The same signed envelope in other bytes: msgpack has two ways to say 'a list of two'."""
+    assert raw[0] == 0x92
+    return b"\xdc\x00\x02" + raw[1:]
+
+
+def test_a_message_written_otherwise_is_no_second_message():
+    """Its signature holds; if it counted, the broker could make anybody contradict herself."""
+    outcome, ends = play(lambda sender, target, raw: [(target, written_otherwise(raw))])
+    assert_all_is_well(outcome, ends)
+    assert outcome.rejected["malformed"] >= 4 * 3

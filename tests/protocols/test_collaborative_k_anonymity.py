@@ -118,7 +118,7 @@ def test_a_relay_that_leaves_when_all_is_said_ends_the_study():
     outcome = run_study(scenario, transport="memory", seed=3).outcome
     assert outcome.result is None
     assert outcome.culprits == (relay,)
-    assert f"{relay} has not shown that it gave its batch up" in outcome.cause
+    assert f"{relay} did not show in time that it gave its batch up" in outcome.cause
 
 
 @pytest.mark.parametrize(("minimum", "k"), [(8, 3), (6, 8)])

@@ -82,7 +82,8 @@ def fork_found(monkeypatch, cascade, outputs):
             block = full if party in first.relays else less
             raw = session.mailbox.write(numbered.name, Block.step, "*", block)
             await session.mailbox.post(numbered.name, Block.step, party, raw)
-        keys = (await session.gather(FinalKey, senders=first.relays)).messages
+        following = session.sub(f"block-{board.blocks + 2}")
+        keys = (await following.gather(FinalKey, senders=first.relays)).messages
         finals = [
             LayerKey.revealed(keys[r].key, p)
             for r, p in zip(first.relays, first.final, strict=True)
