@@ -61,6 +61,7 @@ def _groups_document(found: KAnonymous) -> dict[str, Any]:
             str(number + 1): {"members": members, "messages": messages}
             for number, (members, messages) in found.miscounted.items()
         },
+        "withdrawn": list(found.withdrawn),
         "fake_parties_to_single_out_one": smallest - 1,
     }
 

@@ -251,6 +251,11 @@ def show_groups(console: Console, found: KAnonymous, study: Study) -> None:
         highlight=False,
     )
     _show_lost(console, found)
+    if found.withdrawn:
+        console.print(
+            f"Told nothing, because somebody had left their group: {listing(found.withdrawn)}.",
+            highlight=False,
+        )
     table = Table(title="What the groups protect", title_justify="left")
     for heading in ("confidential", "different values", "effective values", "distance to all"):
         table.add_column(heading, justify="left" if heading == "confidential" else "right")

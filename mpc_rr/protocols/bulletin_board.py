@@ -12,7 +12,7 @@ happen on both sides needs entries of everybody. Whoever stays silent is left ou
 """
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
@@ -49,6 +49,8 @@ class Announced(Message, frozen=True):
 
 
 P = TypeVar("P", bound=Posted)
+Enough = Callable[[CoordinatorSession, "Board"], None]
+"""Raises `Dropout` if too few are left."""
 
 
 @dataclass
@@ -197,6 +199,21 @@ def _find_own(block: Block, me: str, raw: bytes, step: str) -> None:
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
 
 
+def check_enough(session: CoordinatorSession, board: Board, fewest: int = 0) -> None:
+    """`Dropout` if fewer are left than the study, or its protocol, needs."""
+    needed = max(session.fewest, fewest)
+    if len(board.present) < needed:
+        raise Dropout(
+            f"only {len(board.present)} of {len(session.parties)} parties are left, at least "
+            f"{needed} are needed; {listing(board.lost)} left",
+            board.lost,
+        )
+
+
+def go_on_with_few(session: CoordinatorSession, board: Board) -> None:
+    """However few are left: what has begun must be brought to its end."""
+
+
 async def post_coordinator(
     session: CoordinatorSession,
     board: Board,
@@ -204,7 +221,7 @@ async def post_coordinator(
     *,
     authors: Collection[str] | None = None,
     check: Check[P] | None = None,
-    even_if_few: bool = False,
+    enough: Enough = check_enough,
 ) -> dict[str, P]:
     """Step 2: publish the entries of all who posted in order."""
     numbered = session.sub(f"block-{board.blocks + 1}")
@@ -219,8 +236,7 @@ async def post_coordinator(
 
     gathered = await numbered.gather(kind, check=in_order, senders=asked)
     board.lose(gathered.missing(kind.step))
-    if not even_if_few:
-        check_enough(session, board)
+    enough(session, board)
     block = Block(board.head, dict(sorted(gathered.signed.items())))
     await numbered.announce(block)
     board.grow(board.head_after(kind.step, block))
@@ -231,14 +247,3 @@ async def announce_on(session: CoordinatorSession, board: Board, message: Announ
     """Put something of one's own on the board."""
     await session.announce(message)
     board.announced(message)
-
-
-def check_enough(session: CoordinatorSession, board: Board, fewest: int = 0) -> None:
-    """`Dropout` if fewer are left than the study, or its protocol, needs."""
-    needed = max(session.fewest, fewest)
-    if len(board.present) < needed:
-        raise Dropout(
-            f"only {len(board.present)} of {len(session.parties)} parties are left, at least "
-            f"{needed} are needed; {listing(board.lost)} left",
-            board.lost,
-        )

@@ -3,15 +3,17 @@
 1. Each respondent commits to her quasi-identifiers (`mpc_rr.protocols.commitment`).
 2. When all have committed, each opens hers; everybody checks every opening. Nobody could choose
    quasi-identifiers to be close to somebody's.
-3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k.
+3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k, once.
 4. Each respondent checks that she is in one group, that it has k or more of the quasi-identifiers
    that were opened, that the groups hold everybody once, and that they are those which the study's
    way of grouping makes. If not, she leaves: no confidential value has been sent. Otherwise she
    posts that she agrees.
 5. Each sends the number of her group and her confidential values through the anonymous channel
    (`mpc_rr.protocols.mix_cascade`). If somebody leaves before the messages are opened, they stay
-   closed, and those who remain begin again with step 3.
-6. Everybody has the quasi-identifiers, the groups and the confidential values of each group, and
+   closed, and those who remain begin again with step 4. Whoever is in a group that has lost
+   somebody sends an empty message: were groups made anew, or went on with fewer, a coordinator
+   could say of everybody around a victim that they have left, until only its own are with her.
+6. Everybody has the quasi-identifiers, the whole groups and the confidential values of each, and
    makes the release from them; all find the same.
 """
 
@@ -33,7 +35,7 @@ from mpc_rr.anonymization.hierarchy import (
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
 from mpc_rr.anonymization.table import Rows, Table
-from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.errors import Dropout, InputError, Misconduct, listing
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
@@ -61,6 +63,8 @@ from mpc_rr.schema import Attribute, Record, Schema
 Strategy = Literal["mdav", "mondrian", "generalization"]
 ReleaseKind = Literal["microaggregated", "generalized", "anatomy", "permuted"]
 CODE_BYTES = 8
+WITHDRAWN = -1
+"""Instead of the number of a group: somebody has left it."""
 
 
 class Partition(Announced, frozen=True):
@@ -96,6 +100,8 @@ class KAnonymous(Ending, frozen=True):
     """Number of the group and confidential values, as they came out of the channel."""
     unusable: int
     """How many messages say nothing that anybody could have been asked for."""
+    withdrawn: tuple[str, ...] = ()
+    """Who told nothing, because somebody had left her group."""
 
     def __repr__(self) -> str:
         return f"KAnonymous({len(self.known)} respondents in {len(self.groups)} groups)"
@@ -223,35 +229,45 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         check_not_opened_before(session)
         own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
         opened, seed = await commit_party(session.sub("commitment"), board, own)
-        known = self._read(schema, board, opened)
+        known = _those_there(self._read(schema, board, opened), board)
         order = self.mix.order(board, seed)
 
-        for attempt in itertools.count(1):
-            here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
-            wary = board.wary
+        # Step 3: hear the groups, and check them.
+        partition = await session.sub("groups").hear(
+            Partition, check=self._check_partition(schema, board, known)
+        )
+        board.announced(partition)
 
-            # Step 3: hear the groups. Step 4: check them, and agree.
-            partition = await here.sub("groups").hear(
-                Partition, check=self._check_partition(schema, board, known)
-            )
-            board.announced(partition)
-            relays = self.mix.chosen(board, order)
-            channel = here.sub("mix")
+        for attempt in itertools.count(1):
+            here, before = session.sub(f"round-{attempt}"), (len(board.present), board.wary)
+
+            # Step 4: agree.
+            relays, channel = self.mix.chosen(board, order), here.sub("mix")
             own_role = relay_role(channel, relays)
             shown = None if own_role is None else own_role.keys
             agreed = await post_party(here, board, Agreed, Agreed(board.head, shown))
-            if len(board.present) < len(known):
+            whole = _whole(board, partition, known)
+            if len(whole) < session.fewest:
+                raise Misconduct(
+                    f"the coordinator goes on with {len(whole)} in whole groups where "
+                    f"{session.fewest} are needed",
+                    [COORDINATOR],
+                )
+            if len(board.present) < before[0]:
                 continue
 
             # Step 5: send group and confidential values through the anonymous channel.
             keys = {relay: agreed[relay].keys for relay in relays}
-            mine = _group_of(board, partition, known)[session.me]
-            message = _message(mine, [answers[name] for name in self.confidential])
+            values = [answers[name] for name in self.confidential]
+            mine = whole.get(session.me)
+            message = (
+                _message(WITHDRAWN, [0] * len(values)) if mine is None else _message(mine, values)
+            )
             mixed = await mix_party(channel, board, keys, relays, own_role, [message])
             if mixed is not None:
                 # Step 6: everybody makes the release.
                 return self._ending(schema, board, known, partition, mixed[0])
-            if len(board.present) == len(known) and board.wary == wary:
+            if (len(board.present), board.wary) == before:
                 break
         raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
 
@@ -265,18 +281,23 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         opened, seed = await commit_coordinator(
             session.sub("commitment"), board, self.quasi_identifiers
         )
-        known = self._read(schema, board, opened)
+        known = _those_there(self._read(schema, board, opened), board)
         order = self.mix.order(board, seed)
+        check_enough(session, board, max(self.k, self.mix.count))
+
+        # Step 3: make the groups.
+        partition = await self._announce_groups(session, schema, board, known)
 
         for attempt in itertools.count(1):
-            here, known = session.sub(f"round-{attempt}"), _those_there(known, board)
-            check_enough(session, board, max(self.k, self.mix.count))
+            here, before = session.sub(f"round-{attempt}"), len(board.present)
 
-            # Step 3: make the groups. Step 4: see that all agree.
-            partition = await self._announce_groups(here, schema, board, known)
+            # Step 4: see that all agree.
             relays = self.mix.chosen(board, order)
-            agreed = await post_coordinator(here, board, Agreed)
-            if len(board.present) < len(known):
+            agreed = await post_coordinator(
+                here, board, Agreed,
+                enough=lambda session, board: _check_whole(session, board, partition, known),
+            )  # fmt: skip
+            if len(board.present) < before:
                 continue
 
             # Step 5: serve the anonymous channel.
@@ -370,20 +391,25 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         mixed: list[bytes],
     ) -> KAnonymous:
         """Step 6."""
-        sizes = (len(partition.groups), *(a.size for a in self.attributes(schema)[1]))
+        whole, named = _whole(board, partition, known), _named(partition, known)
+        numbers = {number: place for place, number in enumerate(sorted(set(whole.values())))}
+        sizes = tuple(a.size for a in self.attributes(schema)[1])
 
         def read() -> tuple[tuple[int, Record], ...]:
             messages = []
             for raw in mixed:
-                codes: list[int] = np.frombuffer(raw, dtype="<i8").tolist()
-                if all(0 <= code < size for code, size in zip(codes, sizes, strict=True)):
-                    messages.append((codes[0], tuple(codes[1:])))
+                group, *codes = np.frombuffer(raw, dtype="<i8").tolist()
+                fits = all(0 <= code < size for code, size in zip(codes, sizes, strict=True))
+                if group in numbers and fits:
+                    messages.append((numbers[group], tuple(codes)))
             return tuple(messages)
 
         messages = once_per_host((board.head, sizes), read)
+        withdrawn = tuple(name for name in sorted(board.present) if name not in whole)
         return KAnonymous(
-            schema, self, known, tuple(_named(partition, known)), partition.levels,
-            messages, len(mixed) - len(messages), lost=dict(board.lost),
+            schema, self, {name: known[name] for name in known if name in whole},
+            tuple(named[number] for number in numbers), partition.levels, messages,
+            max(len(mixed) - len(messages) - len(withdrawn), 0), withdrawn, lost=dict(board.lost),
         )  # fmt: skip
 
 
@@ -400,14 +426,28 @@ def _those_there(known: Mapping[str, Record], board: Board) -> dict[str, Record]
     return {name: known[name] for name in sorted(board.present)}
 
 
-def _group_of(board: Board, partition: Partition, known: Mapping[str, Record]) -> dict[str, int]:
-    """The number of everybody's group."""
+def _whole(board: Board, partition: Partition, known: Mapping[str, Record]) -> dict[str, int]:
+    """The number of the group of each who is in one that has lost nobody."""
 
     def numbers() -> dict[str, int]:
+        there = set(board.present)
         named = enumerate(_named(partition, known))
-        return {name: number for number, group in named for name in group}
+        return {name: number for number, group in named if there >= set(group) for name in group}
 
-    return once_per_host((board.head, Partition), numbers)
+    return once_per_host((board.head, Partition, board.present), numbers)
+
+
+def _check_whole(
+    session: CoordinatorSession, board: Board, partition: Partition, known: Mapping[str, Record]
+) -> None:
+    """`Dropout` if fewer than the study needs are in groups that have lost nobody."""
+    whole = _whole(board, partition, known)
+    if len(whole) < session.fewest:
+        raise Dropout(
+            f"only {len(whole)} of {len(session.parties)} parties are in groups that have lost "
+            f"nobody, at least {session.fewest} are needed; {listing(board.lost)} left",
+            board.lost,
+        )
 
 
 def _named(partition: Partition, known: Mapping[str, Record]) -> list[tuple[str, ...]]:

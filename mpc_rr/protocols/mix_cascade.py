@@ -37,6 +37,7 @@ from mpc_rr.protocols.bulletin_board import (
     Board,
     announce_on,
     check_enough,
+    go_on_with_few,
     post_coordinator,
     post_party,
 )
@@ -365,14 +366,14 @@ async def mix_coordinator(
         check_enough(session, board)
         return None
     if not output.failed:
-        said = await post_coordinator(session, board, Found, even_if_few=True)
+        said = await post_coordinator(session, board, Found, enough=go_on_with_few)
         case = replace(case, complaining=[n for n, found in said.items() if not found.mine])
     if output.failed or case.complaining or len(board.present) < len(cascade.senders):
         await _blame_coordinator(session, board, passed, case, output)
         return None
 
     # Step 5: publish the final keys and read the messages. Whoever keeps hers back is named.
-    finals = await post_coordinator(session, board, FinalKey, authors=relays, even_if_few=True)
+    finals = await post_coordinator(session, board, FinalKey, authors=relays, enough=go_on_with_few)
     missing = _missing_final_keys(cascade, finals) | {
         relay: board.lost[relay] for relay in relays if relay in board.lost
     }
@@ -447,7 +448,7 @@ async def _blame_coordinator(
     relays = case.cascade.relays
     keys = await post_coordinator(
         session, board, RouteKey,
-        authors=relays, check=case.check_route_key, even_if_few=True,
+        authors=relays, check=case.check_route_key, enough=go_on_with_few,
     )  # fmt: skip
     gone = [relay for relay in relays if relay not in keys]
     if gone and not output.failed:

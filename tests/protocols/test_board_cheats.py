@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, run
+from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, make_scenario, run
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 from test_mix_cascade import FOUR_LESS, SEED
 
@@ -11,9 +11,12 @@ from mpc_rr.agents.party import Party
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import COORDINATOR, EVERYONE, RosterSeen
+from mpc_rr.network.session import CoordinatorSession, Gathered
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed
 from mpc_rr.protocols.commitment import Commitments, Openings
 from mpc_rr.protocols.mix_batch import Found, MixKeys, Onions, RelayKeys, Shuffled
+from mpc_rr.scenario import party_names
+from mpc_rr.study import run_study
 
 
 def addressing(kind, target):
@@ -76,6 +79,35 @@ def test_an_entry_that_is_too_large_for_the_block_is_its_author_s_fault(kind, ch
     liar = relays_of(outcome)[0]
     bad = with_mailbox(Party, telling(kind, change))
     assert_only_lost(*run(MASKED, seed=SEED, study=FOUR_LESS, parties={liar: bad}), liar)
+
+
+def test_a_coordinator_cannot_thin_out_a_group(monkeypatch):
+    """It says of those around a victim that they have left, until she is alone with its own."""
+    ages = [20, 21, 22, 40, 41, 42, 43, 44, 60, 61, 62, 63]
+    people = [(0, age, 1000 + number) for number, age in enumerate(ages)]
+    thinned = ("party-06", "party-07")
+    honest, done = CoordinatorSession.gather, []
+
+    async def gather(session, kind, **options):
+        gathered = await honest(session, kind, **options)
+        if kind is not Agreed or done:
+            return gathered
+        done.append(kind)
+        kept = {n: m for n, m in gathered.messages.items() if n not in thinned}
+        signed = {n: gathered.signed[n] for n in kept}
+        return Gathered(kept, thinned, gathered.faulty, signed)
+
+    monkeypatch.setattr(CoordinatorSession, "gather", gather)
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    outcome, _ = run(protocol, records=people, study={"minimum": 5})
+    result = outcome.result
+    whole = run_study(make_scenario(protocol, records=people), transport="memory").outcome.result
+    assert set(result.groups) <= set(whole.groups)
+    broken = {name for group in whole.groups if set(thinned) & set(group) for name in group}
+    assert set(result.withdrawn) == broken - set(thinned)
+    salaries = dict(zip(party_names(12), (person[2] for person in people), strict=True))
+    told = {values[0] for _, values in result.messages}
+    assert told == {salary for name, salary in salaries.items() if name not in broken}
 
 
 def test_respondents_cannot_make_each_other_leave():

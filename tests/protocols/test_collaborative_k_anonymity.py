@@ -93,19 +93,23 @@ def test_every_strategy_goes_with_every_release(strategy, release):
 def test_whoever_leaves_is_left_out_and_the_rest_go_on(step):
     """Nobody's confidential value is told without k others in the group."""
     protocol = msgspec.structs.replace(IN_GROUPS, k=3)
-    honest = run_study(make_scenario(protocol, minimum=6), transport="memory", seed=3).outcome
+    honest = run_study(make_scenario(protocol, minimum=3), transport="memory", seed=3).outcome
     gone = next(name for name in NAMES if name not in relays_of(honest))
     faults = Faults(silent=(PartyFault(gone, step),))
-    scenario = make_scenario(protocol, faults=faults, minimum=6)
+    scenario = make_scenario(protocol, faults=faults, minimum=3)
     result = run_study(scenario, transport="memory", seed=3).outcome.result
     assert isinstance(result, KAnonymous)
     assert set(result.lost) == {gone}
     assert result.lost[gone].startswith(step)
+    around = next(group for group in honest.result.groups if gone in group)
+    silent = {gone} if step in ("commitments", "openings") else set(around)
+    assert set(result.withdrawn) == silent - {gone}
     assert sorted(v[0] for _, v in result.messages) == sorted(
-        p[2] for n, p in zip(NAMES, PEOPLE, strict=True) if n != gone
+        p[2] for n, p in zip(NAMES, PEOPLE, strict=True) if n not in silent
     )
     assert min(len(group) for group in result.groups) >= 3
-    assert gone not in {name for group in result.groups for name in group}
+    assert {name for group in result.groups for name in group} == set(NAMES) - silent
+    assert result.unusable == 0
 
 
 def test_a_relay_that_leaves_when_all_is_said_ends_the_study():
@@ -130,6 +134,16 @@ def test_below_the_minimum_or_k_the_study_ends(minimum, k):
     assert outcome.result is None
     assert "only 7 of 8 parties are left, at least 8 are needed; party-2 left" in outcome.cause
     assert "party-2" in outcome.culprits
+
+
+def test_too_few_in_whole_groups_end_the_study():
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    scenario = make_scenario(
+        protocol, faults=Faults(silent=(PartyFault("party-2", "agreed"),)), minimum=5
+    )
+    outcome = run_study(scenario, transport="memory", seed=1).outcome
+    assert outcome.result is None
+    assert "only 3 of 8 parties are in groups that have lost nobody" in outcome.cause
 
 
 # ── A coordinator that cheats ──────────────────────────────────────────────────────────────────
