@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import MpcRrError
-from mpc_rr.network.messages import COORDINATOR, M, Message, encode
+from mpc_rr.network.messages import COORDINATOR, M, Message, encode, encode_parts
 from mpc_rr.network.sealed import Opened, Rejected, read
-from mpc_rr.network.session import Check, Gathered, encode_parts
+from mpc_rr.network.session import Gathered
+from mpc_rr.network.session_base import Check
 from mpc_rr.scenario import Study
 
 

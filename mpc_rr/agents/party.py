@@ -360,6 +360,7 @@ class Party:
         timeout_s = 2 * self.study.deadlines.round_s
         session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
         session.once, session.choices = self._once, self._terms.choices
+        session.again = self._terms.again
         session.recall = lambda label: self._terms.account.recall(self.study, label)
         session.withdraw = lambda label: self._terms.account.withdraw(self.study, label)
         session.spend = lambda releases: self._terms.account.settle(self.study, releases)

@@ -23,6 +23,8 @@ class Terms:
     choices: Mapping[str, str] = field(default_factory=dict)
     """What the protocol leaves to each party, by its keywords."""
     admission: Admitted | None = field(default=None, repr=False)
+    again: bool = False
+    """Whether to take part even if the books say that an earlier run knows the same."""
 
     def check(self, study: Study) -> None:
         """`InputError` if one cannot take part in this study on these terms."""

@@ -63,6 +63,14 @@ SeedOption = Annotated[
 StateOption = Annotated[
     Path | None, typer.Option(help="Folder for one's own books: what was answered before.")
 ]
+AgainOption = Annotated[
+    bool,
+    typer.Option(
+        "--again",
+        help="Take part although the books say that an earlier run of this study may know what "
+        "you tell now. Two releases with different people can give somebody away.",
+    ),
+]
 PassOption = Annotated[
     Path | None,
     typer.Option("--pass", help="Your pass, where the study has a registrar (mpc-rr enrol)."),

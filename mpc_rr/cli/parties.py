@@ -18,6 +18,7 @@ from mpc_rr.agents.roster import is_party_name
 from mpc_rr.agents.terms import Terms
 from mpc_rr.cli.admissions import read_pass
 from mpc_rr.cli.app import (
+    AgainOption,
     BrokerOption,
     BudgetOption,
     CaFile,
@@ -79,6 +80,7 @@ def party(
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
+    again: AgainOption = False,
     budget: BudgetOption = math.inf,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say what taking part would mean.")
@@ -108,7 +110,7 @@ def party(
             _note_no_books()
         _check_fingerprint(coordinator)
         admission = None if own_pass is None else read_pass(own_pass, study)
-        terms = Terms(coordinator, account, _choices(mask, candidates), admission)
+        terms = Terms(coordinator, account, _choices(mask, candidates), admission, again)
         terms.check(study)  # told before anything is sent
         ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
         _show_party_end(study, ends[own_name], out, as_json=as_json)
@@ -136,6 +138,7 @@ def host(
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
+    again: AgainOption = False,
     budget: BudgetOption = math.inf,
     out: OutOption = None,
     seed: SeedOption = None,
@@ -170,6 +173,7 @@ def host(
                     account,
                     _choices(mask, candidates),
                     None if passes is None else read_pass(passes / f"{number}.pass", study),
+                    again,
                 )
                 for own_name, account, number in zip(own, accounts, numbers, strict=True)
             }

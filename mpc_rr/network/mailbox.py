@@ -62,6 +62,8 @@ class _Wait:
         self.missing = dict.fromkeys(self.wanted)
         self.wake = asyncio.Event()
         self.started = self.latest = asyncio.get_running_loop().time()
+        self.before_news = False
+        """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
         """When only so many are missing, how long after the latest to wait for them."""
 
@@ -176,11 +178,17 @@ class Mailbox:
     # ── waiting ────────────────────────────────────────────────────────────────────────────────
 
     async def collect(
-        self, session: str, step: str, senders: Iterable[str], timeout_s: float
+        self,
+        session: str,
+        step: str,
+        senders: Iterable[str],
+        timeout_s: float,
+        *,
+        before_news: bool = False,
     ) -> dict[str, Opened]:
         """One message of this step from each sender; `Dropout` names those who stay silent."""
         senders = tuple(senders)
-        await self.await_all(session, step, senders, timeout_s)
+        await self.await_all(session, step, senders, timeout_s, before_news=before_news)
         return self.take(session, step, senders)
 
     async def await_all(
@@ -192,6 +200,7 @@ class Mailbox:
         *,
         fewest: int = 0,
         stragglers_s: float = math.inf,
+        before_news: bool = False,
     ) -> None:
         """Wait until each sender's message of this step is filed, and leave them there.
 
@@ -199,6 +208,7 @@ class Mailbox:
         """
         self.last_wait = (session, step)
         wait = _Wait(session, step, senders)
+        wait.before_news = before_news
         wait.spared, wait.stragglers_s = max(len(wait.wanted) - fewest, 0), stragglers_s
         for sender in wait.wanted:
             if (session, step, sender) in self._filed:
@@ -246,6 +256,8 @@ class Mailbox:
         self._wait = wait
         try:
             while True:
+                if not wait.missing and wait.before_news:
+                    return
                 if self._news:
                     raise self._news.popleft()
                 if not wait.missing:

@@ -20,152 +20,23 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Self
 
 from mpc_rr.crypto.identity import PublicIdentity
-from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
-from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import COORDINATOR, EVERYONE, Bundle, M, Message, decode
+from mpc_rr.errors import Dropout, Misconduct, Refused, StudyError, one_line
+from mpc_rr.network.messages import (
+    COORDINATOR,
+    EVERYONE,
+    Bundle,
+    M,
+    Message,
+)
 from mpc_rr.network.per_host import once_per_host
-from mpc_rr.network.sealed import Opened, Rejected, read, understood
+from mpc_rr.network.sealed import Opened
+from mpc_rr.network.session_base import Check, Session
 from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
 """By its label, something random that is drawn and accounted for once, and then always the same."""
 Spend = Callable[[list[Any]], None]
 """Takes releases (`mpc_rr.privacy.ledger.Release`); they must not cost more than was planned."""
-Check = Callable[[M], None]
-"""Raises ``ValueError`` with the reason if an honest sender would not send this message."""
-
-
-def encode_parts(*parts: bytes) -> bytes:
-    """Several strings as one, so that no two different lists give the same bytes."""
-    return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
-
-
-@dataclass
-class Commitment:
-    """Whether a session, with all sessions below it, has passed its point of no return."""
-
-    made: bool = False
-
-
-class Session:
-    """What both roles share: a name, the parties, randomness, and typed messages."""
-
-    def __init__(
-        self,
-        mailbox: Mailbox,
-        name: str,
-        parties: tuple[str, ...],
-        rng: Randomness,
-        timeout_s: float,
-        commitment: Commitment | None = None,
-    ) -> None:
-        self.mailbox, self.name, self.parties, self.rng = mailbox, name, parties, rng
-        self.timeout_s = timeout_s
-        self._commitment = commitment or Commitment()
-
-    @property
-    def me(self) -> str:
-        """This agent's name."""
-        return self.mailbox.me
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        """All parties but this one."""
-        return tuple(party for party in self.parties if party != self.me)
-
-    @property
-    def committed(self) -> bool:
-        """Whether the point of no return has been passed, here or in a sub-session."""
-        return self._commitment.made
-
-    def point_of_no_return(self) -> None:
-        """From here on a repetition with other parties would expose somebody: there is none."""
-        self._commitment.made = True
-
-    def sub(self, label: str) -> Self:
-        """The session of a sub-protocol or a repeated round."""
-        return type(self)(
-            self.mailbox,
-            f"{self.name}/{label}",
-            self.parties,
-            self.rng.fork(label),
-            self.timeout_s,
-            self._commitment,
-        )
-
-    async def send(self, target: str, message: Message) -> None:
-        """Write to one agent."""
-        await self.mailbox.tell(self.name, target, message)
-
-    @property
-    def context(self) -> bytes:
-        """What binds a hash or a ciphertext to this study, run and session."""
-        return encode_parts(self.mailbox.study.encode(), self.mailbox.run, self.name.encode())
-
-    def signed(self, raw: bytes, sender: str, step: str, *, target: str = COORDINATOR) -> Opened:
-        """What somebody wrote in this session, as handed on by another.
-
-        ``ValueError`` if it is anything else, or not signed by its author.
-        """
-        return self._parcel(raw, self.name, sender, target, step)
-
-    async def _collect(
-        self, kind: type[M], senders: tuple[str, ...], rounds: int = 1
-    ) -> dict[str, Opened]:
-        timeout_s = rounds * self.timeout_s
-        return await self.mailbox.collect(self.name, kind.step, senders, timeout_s)
-
-    def _understand_all(
-        self,
-        arrived: Mapping[str, Opened],
-        kind: type[M],
-        check: Check[M] | None,
-        also_blamed: tuple[str, ...] = (),
-    ) -> dict[str, M]:
-        """Open and check every message; all who sent a bad one are named together."""
-        good: dict[str, M] = {}
-        bad: dict[str, str] = {}
-        for sender, opened in arrived.items():
-            try:
-                good[sender] = self._understand(opened, kind, check)
-            except ValueError as error:
-                bad[sender] = str(error)
-        if bad:
-            first = min(bad)
-            raise Misconduct(
-                f"{first}'s message for step {kind.step!r}: {bad[first]}", [*bad, *also_blamed]
-            )
-        return good
-
-    def _understand(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
-        message = understood(opened, kind, self.mailbox.identity)
-        if check is not None:
-            check(message)
-        return message
-
-    def _parcel(self, raw: bytes, session: str, sender: str, target: str, step: str) -> Opened:
-        """A signed envelope that came inside a bundle, checked to be what it should be."""
-        try:
-            opened = read(
-                raw, study=self.mailbox.study, runs=(self.mailbox.run,), targets=(target,)
-            )
-        except Rejected as rejected:
-            raise ValueError(rejected.reason) from None
-        header = opened.envelope.header
-        if (header.session, header.step, header.sender) != (session, step, sender):
-            raise ValueError("it belongs to another step")
-        own = sender == self.me
-        author = self.mailbox.identity.public if own else self.mailbox.keys[sender]
-        if not opened.signed_by(author):
-            raise ValueError("its signature is not the sender's")
-        return opened
-
-    def _bundle(self, opened: Opened, holders: tuple[str, ...]) -> dict[str, bytes]:
-        """The parcels of a bundle that must hold exactly one for each of ``holders``."""
-        bundle = decode(opened.envelope.body, Bundle)
-        if set(bundle.parcels) != set(holders):
-            raise ValueError("it does not hold one parcel for each party")
-        return bundle.parcels
 
 
 class PartySession(Session):
@@ -184,6 +55,7 @@ class PartySession(Session):
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
         session.choices, session.spend = self.choices, self.spend
         session.recall, session.withdraw = self.recall, self.withdraw
+        session.again = self.again
         return session
 
     choices: Mapping[str, str] = {}
@@ -199,6 +71,22 @@ class PartySession(Session):
 
     withdraw: Callable[[str], None]
     """Take back what was drawn under a label: it was never used (set by the agent)."""
+
+    again: bool = False
+    """Whether this person takes part even if an earlier run may know what she tells now."""
+
+    def check_not_told_before(self, label: str, told: str) -> None:
+        """`Refused` if the books say that something was told in an earlier run of the study."""
+        if self.recall(label) is not None and not self.again:
+            raise Refused(
+                f"in an earlier run of this study {told}; what the two runs differ in could give "
+                "somebody away; nothing was sent. To take part all the same, say --again"
+            )
+
+    def tell_once(self, label: str, told: str) -> None:
+        """Enter that something is told in this run; `Refused` if it was in an earlier one."""
+        self.check_not_told_before(label, told)
+        self.once(label, lambda _: self.occasion)
 
     spend: Spend
     """Enter in the books what this study costs after all (set by the party's agent)."""
@@ -230,9 +118,19 @@ class PartySession(Session):
         understood_all = self._understand_all(arrived, kind, check)
         return understood_all[COORDINATOR], arrived[COORDINATOR].raw
 
-    async def hear(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
-        """What the coordinator announces to everyone, after so many rounds; it must pass."""
-        arrived = await self._collect(kind, (COORDINATOR,), rounds)
+    async def hear(
+        self,
+        kind: type[M],
+        *,
+        check: Check[M] | None = None,
+        rounds: int = 1,
+        before_news: bool = False,
+    ) -> M:
+        """What the coordinator announces to everyone, after so many rounds; it must pass.
+
+        ``before_news``: it counts even if the coordinator has ended the study right after it.
+        """
+        arrived = await self._collect(kind, (COORDINATOR,), rounds, before_news=before_news)
         if arrived[COORDINATOR].envelope.header.target != EVERYONE:
             raise Misconduct(
                 f"the coordinator tells me alone what is for all (step {kind.step!r})",

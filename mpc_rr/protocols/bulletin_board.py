@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from mpc_rr.errors import Dropout, Misconduct, Refused, listing
-from mpc_rr.network.messages import COORDINATOR, Message
+from mpc_rr.network.messages import COORDINATOR, Message, encode_parts
 from mpc_rr.network.per_host import digest_of, once_per_host
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession, encode_parts
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 
 ENTRY_BYTES = 640
 """More than a signed entry takes, without what it says."""
@@ -130,7 +131,7 @@ async def post_party(
 
     # Step 3: find it in the block, and check all others.
     read = _Read[P](numbered, board, kind, asked, check)
-    block = await numbered.hear(Block, check=read.all_entries)
+    block = await numbered.hear(Block, check=read.all_entries, before_news=even_if_few)
     if own is not None:
         _find_own(block, session.me, raw, kind.step)
     entries = read.entries

@@ -38,7 +38,8 @@ from mpc_rr.anonymization.table import Rows, Table
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.per_host import once_per_host
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.bulletin_board import (
     ENTRY_BYTES,
@@ -53,7 +54,7 @@ from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinato
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixKeys, MixOptions, Onions
 from mpc_rr.protocols.mix_cascade import (
-    check_not_opened_before,
+    OPENED,
     mix_coordinator,
     mix_party,
     relay_role,
@@ -226,7 +227,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         board, answers = Board.opened(session), dict(zip(schema.names, record, strict=True))
 
         # Steps 1 and 2: commit to the quasi-identifiers, then open them.
-        check_not_opened_before(session)
+        session.check_not_told_before(*OPENED)
         own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
         opened, seed = await commit_party(session.sub("commitment"), board, own)
         known = _those_there(self._read(schema, board, opened), board)

@@ -34,7 +34,8 @@ from mpc_rr.anonymization.masking import (
 from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.network.messages import COORDINATOR
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.bulletin_board import (
     ENTRY_BYTES,
@@ -49,7 +50,7 @@ from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinato
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
 from mpc_rr.protocols.mix_cascade import (
-    check_not_opened_before,
+    OPENED,
     mix_coordinator,
     mix_party,
     post_keys_coordinator,
@@ -201,7 +202,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         confidential = [answers[name] for name in self.confidential]
 
         # Step 1: throw the dice.
-        check_not_opened_before(session)
+        session.check_not_told_before(*OPENED)
         _, seed = await commit_party(session.sub("commitment"), board, {})
 
         # Step 2: every value alone through the channel.

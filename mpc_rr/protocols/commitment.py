@@ -18,8 +18,9 @@ from typing import ClassVar
 
 from mpc_rr.crypto.commitments import HASH_BYTES, SALT_BYTES, commit, opens
 from mpc_rr.errors import Dropout, Refused, listing
+from mpc_rr.network.messages import encode_parts
 from mpc_rr.network.per_host import once_per_host
-from mpc_rr.network.session import CoordinatorSession, PartySession, encode_parts
+from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.protocols.bulletin_board import (
     Board,
     Posted,
@@ -31,6 +32,8 @@ from mpc_rr.protocols.bulletin_board import (
 DIE_BYTES = MOST_VALUE_BYTES = 16
 DIE = "die"
 SECOND_THROW = "throw-2"
+TOLD = "values told", "this party has told what it commits to now"
+"""What a party keeps of the run in which it opened its values."""
 
 
 class Commitments(Posted, frozen=True):
@@ -97,6 +100,8 @@ class _Opened:
 
 
 async def _once_party(session: PartySession, board: Board, values: Mapping[str, bytes]) -> _Opened:
+    if values:
+        session.check_not_told_before(*TOLD)
     fields, rng = (*values, DIE), session.rng.fork("commitment")
     hidden = (*values.values(), rng.fork(DIE).bytes(DIE_BYTES))
     salts = tuple(rng.fork(f"salt/{field}").bytes(SALT_BYTES) for field in fields)
@@ -113,6 +118,8 @@ async def _once_party(session: PartySession, board: Board, values: Mapping[str, 
 
     # Step 2: open them. Another attempt with other commitments could follow what is seen now.
     session.point_of_no_return()
+    if values:
+        session.tell_once(*TOLD)
     openings = await post_party(session, board, Openings, Openings(board.head, hidden, salts))
 
     # Step 3: check everybody's.

@@ -29,7 +29,8 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import HIDDEN, fault, filled, suppress
 from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.network.messages import Message
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.interface import Ending
@@ -225,9 +226,10 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
         return msgspec.structs.replace(self._suppressed(schema, published), lost=lost)
 
     def _only_once(self, session: PartySession) -> None:
-        """A second sum with other noise, or other parties, would cost as much again."""
-        now = session.occasion
-        if self.noise_epsilon and session.once("noisy sum", lambda _: now) != now:
+        """A second sum with other noise, or other parties, would tell more than was agreed."""
+        if not self.noise_epsilon:
+            session.tell_once("counted", "this party's record was counted")
+        elif session.once("noisy sum", lambda _: session.occasion) != session.occasion:
             raise Refused(
                 "this party has given its noisy counts for this study before; a second sum would "
                 "give away as much again; no count was sent"

@@ -27,7 +27,8 @@ from mpc_rr.crypto.masks import SEED_BYTES, MaskKey, derive, is_key
 from mpc_rr.crypto.merkle import MerkleTree, root_of
 from mpc_rr.errors import Dropout, listing
 from mpc_rr.network.messages import M, Message
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.masking import Masking, Trust, masking_for
 
 DIE_BYTES = 16

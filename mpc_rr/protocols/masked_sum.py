@@ -44,7 +44,8 @@ from mpc_rr.crypto.masks import (
 )
 from mpc_rr.errors import Misconduct, Refused
 from mpc_rr.network.messages import COORDINATOR, Message
-from mpc_rr.network.session import Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session_base import Check
 from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
 from mpc_rr.protocols.mask_enrolment import (
     Board,

@@ -13,8 +13,7 @@ import msgspec
 
 from mpc_rr.crypto.onion import KEY_BYTES, LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import Dropout, InputError
-from mpc_rr.network.messages import Message
-from mpc_rr.network.session import encode_parts
+from mpc_rr.network.messages import Message, encode_parts
 from mpc_rr.protocols.bulletin_board import Announced, Board, Posted
 
 FEWEST_RELAYS, MOST_RELAYS = 3, 16

@@ -59,8 +59,8 @@ from mpc_rr.protocols.mix_batch import (
 from mpc_rr.protocols.mix_blame import Case, at_relay, judged
 from mpc_rr.randomness import Randomness
 
-OPENED = "values opened"
-"""Under this label a party keeps in which run its values may have been opened."""
+OPENED = "values opened", "this party's values may have been opened"
+"""What a party keeps of the run in which it said that its messages are in the output."""
 
 
 def _cascade(
@@ -162,7 +162,7 @@ async def mix_party(
     found = once_per_host((board.head, MixOutput), lambda: _in_output(cascade, output))
     mine = all(item in batch for item, batch in zip(sealed, found, strict=True))
     if mine:
-        session.once(OPENED, lambda _: session.occasion)
+        session.tell_once(*OPENED)
     said = await post_party(session, board, Found, Found(board.head, mine), even_if_few=True)
     complaining = once_per_host(
         (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
@@ -193,16 +193,6 @@ async def _output_party(session: PartySession, board: Board, cascade: Cascade) -
     board.announced(output)
     board.lose(dict.fromkeys(output.lost, output.lost_at))
     return output
-
-
-def check_not_opened_before(session: PartySession) -> None:
-    """`Refused` if this party's values may have been opened in an earlier run of the study."""
-    if session.recall(OPENED) is not None:
-        raise Refused(
-            "this party's values may have been opened in an earlier run of this study; a second "
-            "release with other people could give away who is missing in one of them; nothing was "
-            "sent"
-        )
 
 
 def _missing_final_keys(cascade: Cascade, keys: Mapping[str, FinalKey]) -> dict[str, str]:
@@ -306,8 +296,8 @@ async def _blame_party(
                 "without it could give somebody away"
             )
         return
-    if session.recall(OPENED) == session.occasion:
-        session.withdraw(OPENED)  # the honest relay will never show its final key
+    if session.recall(OPENED[0]) == session.occasion:
+        session.withdraw(OPENED[0])  # the honest relay will never show its final key
     if not output.failed and not case.complaining:
         return
     evidence = await session.hear(Evidence, check=board.follows)

@@ -110,7 +110,7 @@ class PairSums(StudyProtocol, frozen=True):
             return Total(values, n, 1 << _bits(modulus))
         sums = session.sub("secure_sum")
         if confided:
-            await confided_sum_party(sums, vector, modulus)
+            await confided_sum_party(sums, vector, modulus, before_publishing=before_sending)
             return Total(np.zeros(0, np.int64), len(session.parties), modulus)
         total = await secure_sum_party(sums, vector, modulus, before_publishing=before_sending)
         return Total(total.astype(np.int64), len(session.parties), modulus)

@@ -91,9 +91,16 @@ async def secure_sum_party(
     return add([unpack(p.residues, len(values), modulus) for p in partials.values()], modulus)
 
 
-async def confided_sum_party(session: PartySession, values: Residues, modulus: int) -> None:
+async def confided_sum_party(
+    session: PartySession,
+    values: Residues,
+    modulus: int,
+    *,
+    before_publishing: Callable[[], None] = lambda: None,
+) -> None:
     """A party's steps if only the coordinator is to learn the sum."""
     partial = await _own_partial(session, values, modulus)
+    before_publishing()
     await session.confide(ConfidedPartial(pack(partial, modulus)))
 
 

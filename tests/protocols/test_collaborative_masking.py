@@ -3,7 +3,7 @@
 import msgspec
 import numpy as np
 import pytest
-from anonymizing import EIGHT, MASKED, NAMES, PEOPLE, make_scenario, make_study, run
+from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, make_study, run
 from helpers import simulate
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 
@@ -12,13 +12,15 @@ from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.anonymized import anonymized_files
 from mpc_rr.errors import InputError
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.collaborative_masking import (
     CollaborativeMasking,
     MaskedRecord,
     MaskedRelease,
 )
-from mpc_rr.protocols.mix_cascade import OPENED
+from mpc_rr.protocols.commitment import Openings
+from mpc_rr.protocols.mix_batch import Found
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -133,11 +135,11 @@ def test_a_record_that_nobody_was_asked_for_is_left_out():
     assert outcome.result.n == 7
 
 
-def keeping_books(books):
+def keeping_books(books, *, again=False):
     class Keeping(Party):
         def __init__(self, study, name, *args):
             account = books.setdefault(name, Account())
-            super().__init__(study, name, *args, terms=Terms(account=account))
+            super().__init__(study, name, *args, terms=Terms(account=account, again=again))
 
     return Keeping
 
@@ -154,14 +156,53 @@ def test_whose_values_were_opened_refuses_another_run():
         assert all("in an earlier run of this study" in str(end) for end in ends.values())
 
 
+def test_a_batch_that_was_given_up_does_not_keep_anybody_from_another_run():
+    """One is silent when all say that theirs is there; every relay then shows its route key."""
+    books, study = {}, make_study(MASKED)  # all eight are needed
+    honest, _ = simulate(study, PEOPLE, seed=1)
+    silent = next(name for name in NAMES if name not in relays_of(honest))
+    kind = with_mailbox(keeping_books(books), without(Found))
+    first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books), parties={silent: kind})
+    assert "only 7 of 8 parties are left" in first.cause
+    second, _ = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
+    assert set(second.culprits) <= {silent}  # who was silent cannot know whether all were opened
+    others = [name for name in NAMES if name != silent]
+    assert all(not books[name]._books.enrolments["eight"].drawn for name in others)
+
+
+def without(kind):
+    """A mailbox that keeps messages of a kind to itself."""
+
+    class Keeping(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, kind):
+                return self.write(session, message.step, target, message)
+            return await super().tell(session, target, message)
+
+    return Keeping
+
+
+def test_whose_quasi_identifiers_were_told_refuses_another_run():
+    """Others could choose theirs to be close to hers."""
+    books, study = {}, make_study(IN_GROUPS, minimum=8)
+    late = with_mailbox(keeping_books(books), without(Openings))
+    first, _ = simulate(
+        study, PEOPLE, seed=1, party=keeping_books(books), parties={"party-8": late}
+    )
+    assert first.result is None
+    second, ends = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
+    assert second.result is None
+    assert all("told what it commits to now" in str(ends[name]) for name in NAMES[:7])
+    third, _ = simulate(study, PEOPLE, seed=3, party=keeping_books(books, again=True))
+    assert third.result is not None
+
+
 def test_a_masked_value_is_drawn_once():
     """A second one under the same name would narrow the first down."""
     books = {}
     study = make_study(MASKED)
     first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books))
-    for account in books.values():  # as if the values had never been opened
-        del account._books.enrolments["eight"].drawn[OPENED]
-    second, _ = simulate(study, PEOPLE, seed=2, party=keeping_books(books))
+    second, _ = simulate(study, PEOPLE, seed=2, party=keeping_books(books, again=True))
     assert first.result.records == second.result.records
 
 

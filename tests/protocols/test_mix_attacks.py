@@ -15,7 +15,7 @@ from mpc_rr.crypto.commitments import commit
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.errors import Dropout, MpcRrError
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.session import encode_parts
+from mpc_rr.network.messages import encode_parts
 from mpc_rr.protocols import mix_cascade
 from mpc_rr.protocols.bulletin_board import Block, Board
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous, Partition
