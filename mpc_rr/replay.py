@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.messages import COORDINATOR, M, Message, encode, encode_parts
@@ -51,6 +52,7 @@ class Transcript:
     study: Study
     lines: list[Line]
     keys: dict[str, PublicIdentity] = field(default_factory=dict)
+    passes: dict[str, Pass] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
 
     def at(self, session: str, step: str) -> dict[str, Line]:
@@ -114,6 +116,10 @@ class ReplaySession:
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""
         return self.transcript.keys[party]
+
+    def pass_of(self, party: str) -> Pass | None:
+        """The pass that a party showed, where the study has a registrar."""
+        return self.transcript.passes.get(party)
 
     async def route(
         self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None

@@ -217,6 +217,7 @@ def _check_passes(transcript: Transcript, session: str, roster: Roster) -> None:
     fault = passes_fault(transcript.study, run, roster.members, passes)
     if fault is not None:
         raise DoesNotHold(f"transcript.jsonl: {fault}")
+    transcript.passes = passes
     if transcript.study.mutual:
         line, said = transcript.by_coordinator(session, Passes)
         if said.passes != passes:

@@ -312,6 +312,7 @@ class Coordinator:
         session = CoordinatorSession(self.mailbox, name, members, rng, round_s)
         session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         session.stragglers_s = self.study.deadlines.patience_s
+        session.pass_of = lambda party: self.desk.shown_by(self._identities[party])
         return session
 
     async def _one_attempt(self, session: CoordinatorSession) -> Ending:
@@ -336,8 +337,8 @@ class Coordinator:
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
         if self.study.registrar is not None:
-            passes = {n: self.desk.shown_by(self._identities[n]) for n in session.parties}
-            await session.announce(Passes(passes))
+            passes = {name: session.pass_of(name) for name in session.parties}
+            await session.announce(Passes({n: shown for n, shown in passes.items() if shown}))
         digest = roster_digest(roster)
 
         def same(seen: RosterSeen) -> None:

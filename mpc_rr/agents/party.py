@@ -7,13 +7,22 @@ party would not do ends its participation: it sends an objection and says why.
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from mpc_rr.agents.account import StateError
-from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
+from mpc_rr.agents.roster import (
+    member_pass_fault,
+    passes_fault,
+    roster_digest,
+    roster_fault,
+    run_id,
+    session_name,
+)
 from mpc_rr.agents.terms import Terms
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
     Aborted,
@@ -162,7 +171,7 @@ class Party:
         join = Join(self._identity.public)
         join_raw = self.mailbox.write(LOBBY_SESSION, Join.step, COORDINATOR, join)
         entry = [join_raw]
-        own_pass = self._terms.pass_for(self.study, self.mailbox.run, self._identity.public)
+        own_pass = self._own_pass
         if own_pass is not None:
             show = ShowPass(self._identity.public, own_pass)
             entry.insert(0, self.mailbox.write(LOBBY_SESSION, ShowPass.step, COORDINATOR, show))
@@ -346,6 +355,10 @@ class Party:
         finally:
             self._in_protocol = False
 
+    @property
+    def _own_pass(self) -> Pass | None:
+        return self._terms.pass_for(self.study, self.mailbox.run, self._identity.public)
+
     def _session(self, roster: Roster | None) -> PartySession:
         name = session_name(1 if roster is None else roster.attempt)
         members = () if roster is None else roster.members
@@ -361,6 +374,8 @@ class Party:
         session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
         session.once, session.choices = self._once, self._terms.choices
         session.again = self._terms.again
+        session.own_pass = self._own_pass
+        session.pass_fault = partial(member_pass_fault, self.study, self.mailbox.run)
         session.recall = lambda label: self._terms.account.recall(self.study, label)
         session.withdraw = lambda label: self._terms.account.withdraw(self.study, label)
         session.spend = lambda releases: self._terms.account.settle(self.study, releases)

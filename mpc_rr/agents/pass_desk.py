@@ -35,20 +35,18 @@ class PassDesk:
 
     def takes_part(self, identity: PublicIdentity) -> bool:
         """Whether the person behind an identity has joined before, as another."""
-        return self.person(identity) in self._joined
-
-    def person(self, identity: PublicIdentity) -> bytes:
-        """Who is behind an identity."""
-        return self._passes[identity][0].person if identity in self._passes else b""
+        shown = self.shown_by(identity)
+        return shown is not None and shown.person in self._joined
 
     def join(self, identity: PublicIdentity) -> None:
         """Note that a person takes part."""
-        if identity in self._passes:
-            self._joined.add(self.person(identity))
+        shown = self.shown_by(identity)
+        if shown is not None:
+            self._joined.add(shown.person)
 
-    def shown_by(self, identity: PublicIdentity) -> Pass:
-        """The pass of somebody who has joined."""
-        return self._passes[identity][0]
+    def shown_by(self, identity: PublicIdentity) -> Pass | None:
+        """The pass that somebody has shown, if any."""
+        return self._passes[identity][0] if identity in self._passes else None
 
     def raw(self, identity: PublicIdentity) -> list[bytes]:
         """The signed message that showed it, for the transcript."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from mpc_rr.crypto.admission import Pass, pass_fault
+from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -63,16 +64,26 @@ def roster_fault(roster: Roster, study: Study, earlier: Roster | None) -> str | 
     return None
 
 
+def member_pass_fault(
+    study: Study, run: bytes, identity: PublicIdentity, shown: Pass | None
+) -> str | None:
+    """Why this pass does not show that its owner may take part in the study, or None."""
+    registrar = study.registrar_key
+    if registrar is None:
+        return None
+    if shown is None:
+        return "it has no pass"
+    return pass_fault(shown, registrar, study.digest, run, identity)
+
+
 def passes_fault(
     study: Study, run: bytes, members: Sequence[Member], passes: Mapping[str, Pass]
 ) -> str | None:
     """Why these passes do not show that every member is another person, or None."""
-    assert study.registrar_key is not None
     if set(passes) != {member.name for member in members}:
         return "it does not show one pass for each party"
     for member in members:
-        shown = passes[member.name]
-        fault = pass_fault(shown, study.registrar_key, study.digest, run, member.identity)
+        fault = member_pass_fault(study, run, member.identity, passes[member.name])
         if fault is not None:
             return f"{member.name}: {fault}"
     if len({shown.person for shown in passes.values()}) < len(passes):

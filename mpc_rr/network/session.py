@@ -19,6 +19,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Self
 
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, Refused, StudyError, one_line
 from mpc_rr.network.messages import (
@@ -55,7 +56,8 @@ class PartySession(Session):
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
         session.choices, session.spend = self.choices, self.spend
         session.recall, session.withdraw = self.recall, self.withdraw
-        session.again = self.again
+        session.again, session.own_pass = self.again, self.own_pass
+        session.pass_fault = self.pass_fault
         return session
 
     choices: Mapping[str, str] = {}
@@ -87,6 +89,12 @@ class PartySession(Session):
         """Enter that something is told in this run; `Refused` if it was in an earlier one."""
         self.check_not_told_before(label, told)
         self.once(label, lambda _: self.occasion)
+
+    own_pass: Pass | None = None
+    """What shows that the registrar knows this person, where the study has one."""
+
+    pass_fault: Callable[[PublicIdentity, Pass | None], str | None]
+    """Why a pass does not show that somebody may take part, or None (set by the agent)."""
 
     spend: Spend
     """Enter in the books what this study costs after all (set by the party's agent)."""
@@ -246,7 +254,7 @@ class CoordinatorSession(Session):
         """The session of a sub-protocol."""
         session = super().sub(label)
         session.fewest, session.most = self.fewest, self.most
-        session.stragglers_s = self.stragglers_s
+        session.stragglers_s, session.pass_of = self.stragglers_s, self.pass_of
         return session
 
     async def gather(
@@ -302,6 +310,9 @@ class CoordinatorSession(Session):
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""
         return self.mailbox.keys[party]
+
+    pass_of: Callable[[str], Pass | None]
+    """The pass that a party showed, where the study has a registrar (set by the agent)."""
 
     async def hand_out(self, messages: Mapping[str, Message]) -> None:
         """Write to some parties, to each its own; they wait for it with `PartySession.told`."""

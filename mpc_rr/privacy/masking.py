@@ -46,6 +46,8 @@ class Masking:
 
     degree: int
     threshold: int
+    others: int = 0
+    """Among how many honest others a vector surely stays hidden if the coordinator lies."""
 
 
 @lru_cache(maxsize=256)
@@ -56,16 +58,21 @@ def masking_for(
     coordinator: Trust = "lying",
     secrecy_bits: int = SECRECY_BITS,
     correctness_bits: int = CORRECTNESS_BITS,
+    enrolled: int = 0,
 ) -> Masking:
-    """The smallest degree that will do, and its threshold; `InputError` if there is none."""
+    """The smallest degree that will do, and its threshold; `InputError` if there is none.
+
+    ``enrolled``: of so many the corrupt share is meant, if some have left; corrupt ones stay.
+    """
     if parties < 3:
         raise InputError(f"a masked sum of {parties} parties hides nothing; it needs at least 3")
     if not (0 <= corrupt < 1 and 0 <= dropout < 1 and corrupt + dropout < 1):
         raise InputError("the shares of corrupt and of lost parties must be below 1, also together")
-    bad, lost = math.floor(corrupt * parties), math.floor(dropout * parties)
+    bad, lost = math.floor(corrupt * max(parties, enrolled)), math.floor(dropout * parties)
     # Half of what secrecy may fail is for corrupt neighbours, half for a graph that falls apart.
     each_bits = secrecy_bits + 1 + math.log2(parties)
-    unconnected = math.log2(corrupt + dropout) if corrupt + dropout > 0 else -math.inf
+    missing = bad / parties + dropout
+    unconnected = -math.inf if missing == 0 else math.log2(min(missing, 1))
     for degree in range(2, parties - 1, 2):
         if degree / 2 * unconnected > -each_bits:
             continue
@@ -74,7 +81,7 @@ def masking_for(
             continue
         too_few = _log2_tail(parties - 1, parties - 1 - lost, degree, 0, threshold - 1)
         if too_few <= -(correctness_bits + math.log2(parties)):
-            return Masking(degree, threshold)
+            return Masking(degree, threshold, LEAST_OTHERS if coordinator == "lying" else 0)
     return _complete(parties, bad, lost, coordinator)
 
 
@@ -109,11 +116,16 @@ def _threshold(
 def _complete(parties: int, bad: int, lost: int, coordinator: Trust) -> Masking:
     """Everybody is everybody's neighbour: nothing is left to chance."""
     degree = parties - 1
-    least = bad + 1 if coordinator == "curious" else (degree + bad) // 2 + 1
+    lying = coordinator == "lying"
+    least = (degree + bad) // 2 + 1 if lying else bad + 1
     most = degree - lost
     if least > most:
         raise InputError(
             f"{parties} parties are too few for a masked sum that withstands {bad} corrupt and "
             f'{lost} lost ones; allow fewer of either, or name sum = "secure_sum"'
         )
-    return Masking(degree, max(least, 2))
+    if not lying:
+        return Masking(degree, max(least, 2))
+    hiding = min(most, (degree + bad + LEAST_OTHERS + 1) // 2)
+    threshold = max(least, hiding, 2)
+    return Masking(degree, threshold, 2 * threshold - degree - bad)

@@ -32,6 +32,7 @@ from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.masking import LEAST_OTHERS
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.pair_sums import PairSums, Total
@@ -119,6 +120,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
             raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
         if self.noise_epsilon is not None:
             self._noise(PairLayout(schema.sizes), parties)
+            self._check_hidden_among_enough(parties)
             if self.suppress_below is not None:
                 raise InputError(
                     "noise_epsilon and suppress_below exclude each other: noisy counts need no "
@@ -132,6 +134,19 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
             raise InputError(
                 f"suppress_below is {self.suppress_below}, more than the {parties} parties: "
                 "nothing could be published"
+            )
+
+    def _lying(self, parties: int) -> bool:
+        """Whether masks must withstand a coordinator that lies about who is there."""
+        return self.masked(parties) and self.options.coordinator == "lying"
+
+    def _check_hidden_among_enough(self, parties: int) -> None:
+        """`InputError` if a lying coordinator could have sums with too little noise."""
+        if self._lying(parties) and self.options.plan(parties).others < LEAST_OTHERS:
+            raise InputError(
+                f"with {parties} parties a lying coordinator could get sums over fewer than "
+                f'{LEAST_OTHERS + 1}, with too little noise; take sum = "secure_sum", more '
+                'parties, or trust it with coordinator = "curious" in [protocol.masking]'
             )
 
     def largest_message_bytes(self, schema: Schema, parties: int) -> int:
@@ -160,11 +175,17 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
             return None
         corrupt = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
         honest = max(1, (staying or parties) - math.floor(corrupt * parties))
+        if self._lying(parties):
+            # It can have sums over groups of honest parties, each with its share of the noise.
+            honest = min(honest, LEAST_OTHERS + 1)
         return NoiseShares(self.noise_epsilon, 2 * len(layout.pairs), honest, layout.cells)
 
     def _modulus(self, parties: int, noise: NoiseShares | None) -> int:
         """Above any sum; with noise twice that, as it may be negative. Masks: a power of two."""
-        least = parties + 1 if noise is None else 2 * (parties + noise.bound(parties)) + 2
+        least = parties + 1
+        if noise is not None:  # beyond the bound, noise falls by e with every scale
+            spare = math.ceil(noise.scale * math.log(noise.cells))
+            least = 2 * (parties + noise.bound(parties) + spare) + 2
         return 1 << (least - 1).bit_length() if self.masked(parties) else least
 
     def _noise_of(
@@ -192,6 +213,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
         total = await self.add_party(
             session, vector, modulus,
             confided=confided, before_sending=lambda: self._only_once(session),
+            least_others=LEAST_OTHERS if noise and self._lying(session.most) else 0,
         )  # fmt: skip
         if not confided:
             return self._counts(schema, total, noise)

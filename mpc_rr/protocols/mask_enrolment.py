@@ -8,25 +8,28 @@
 
 Any number of sums (`mpc_rr.protocols.masked_sum`) can follow.
 
-What is left to a lying coordinator is to leave out some of the parties it controls, after it has
-seen all dice, and so to choose among several graphs; it has as long as the parties wait for it.
-Whoever fears that asks for more bits of secrecy than the odds of one throw need.
+What is left to a lying coordinator is to leave out some parties, after it has seen all dice, and so
+to choose among several graphs; it has as long as the parties wait for it, and may go down to the
+study's minimum. The corrupt ones are reckoned to stay, however many others have left. Whoever fears
+more asks for more bits of secrecy than the odds of one throw need.
 """
 
 import hashlib
 import itertools
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 import msgspec
 
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.graph import HararyGraph, Places
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.crypto.masks import SEED_BYTES, MaskKey, derive, is_key
 from mpc_rr.crypto.merkle import MerkleTree, root_of
-from mpc_rr.errors import Dropout, listing
-from mpc_rr.network.messages import M, Message
+from mpc_rr.errors import Dropout, Misconduct, listing
+from mpc_rr.network.messages import COORDINATOR, M, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.masking import Masking, Trust, masking_for
@@ -41,9 +44,9 @@ class MaskingOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     dropout: float = 0.1
     coordinator: Trust = "lying"
 
-    def plan(self, parties: int) -> Masking:
-        """How many neighbours, and how many of them must answer."""
-        return masking_for(parties, self.corrupt, self.dropout, self.coordinator)
+    def plan(self, parties: int, enrolled: int = 0) -> Masking:
+        """How many neighbours, and how many of them must answer, if so many had enrolled."""
+        return masking_for(parties, self.corrupt, self.dropout, self.coordinator, enrolled=enrolled)
 
 
 class MaskKeys(Message, frozen=True):
@@ -75,6 +78,8 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     identity: PublicIdentity
     key: bytes
     die_hash: bytes
+    shown: Pass | None
+    """Its pass, where the study has a registrar."""
 
 
 class Player(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -90,8 +95,9 @@ class Neighbourhood(Message, frozen=True):
 
     step: ClassVar[str] = "neighbourhood"
     keys: int
-    """How many are in the tree of keys, and below how many in the graph."""
+    """How many are in the tree of keys."""
     nodes: int
+    """How many of these are in the graph."""
     players: dict[int, Player]
     """By their numbers in the graph."""
     keys_proof: bytes
@@ -136,20 +142,28 @@ class Place:
     graph: HararyGraph
     number: int
     neighbours: list[int]
-    names: list[str]
     agreed_masks: list[bytes] = field(repr=False)
     agreed_seals: list[bytes] = field(repr=False)
 
+    def _edges(self, purpose: bytes) -> list[bytes]:
+        """What a secret with each neighbour is for: this sum, and this edge of the graph."""
+        ends = (sorted((self.number, neighbour)) for neighbour in self.neighbours)
+        return [purpose + low.to_bytes(8) + high.to_bytes(8) for low, high in ends]
+
     def pair_seeds(self, purpose: bytes) -> list[bytes]:
         """The seed of the mask with each neighbour, for one sum."""
-        info = b"mpc-rr pair mask\0" + purpose
-        return [derive(agreed, info, SEED_BYTES) for agreed in self.agreed_masks]
+        return [
+            derive(agreed, b"mpc-rr pair mask\0" + edge, SEED_BYTES)
+            for agreed, edge in zip(self.agreed_masks, self._edges(purpose), strict=True)
+        ]
 
     def seal_keys(self, purpose: bytes) -> list[SealKeys]:
         """The keys shared with each neighbour for one sum."""
-        info, keys = b"mpc-rr shares\0" + purpose, []
-        for neighbour, agreed in zip(self.neighbours, self.agreed_seals, strict=True):
-            all_three = derive(agreed, info, 96)
+        keys = []
+        for neighbour, agreed, edge in zip(
+            self.neighbours, self.agreed_seals, self._edges(purpose), strict=True
+        ):
+            all_three = derive(agreed, b"mpc-rr shares\0" + edge, 96)
             low, high, vouch = all_three[:32], all_three[32:64], all_three[64:]
             mine_first = self.number < neighbour
             keys.append(SealKeys(low, high, vouch) if mine_first else SealKeys(high, low, vouch))
@@ -166,26 +180,25 @@ async def enrol_party(session: PartySession, options: MaskingOptions) -> Place:
     # Step 2: open the die; the neighbours must follow from all keys and all dice.
     await session.report(Die(die))
     identity = session.mailbox.identity
-    entry = Entry(session.me, identity.public, own.public, _die_hash(die))
+    entry = Entry(session.me, identity.public, own.public, _die_hash(die), session.own_pass)
     told = await session.told(
         Neighbourhood,
         check=lambda told: _check_neighbourhood(session, told, fixed.root, entry, options),
     )
     number = _own_number(told, entry)
-    plan = options.plan(told.nodes)
+    plan = options.plan(told.nodes, session.most)
     graph = _graph(fixed.root, told.dice_root, told.nodes, plan.degree)
     neighbours = graph.neighbours(number).tolist()
     players = [told.players[k].entry for k in neighbours]
-    return Place(
-        plan,
-        options.coordinator == "lying",
-        graph,
-        number,
-        neighbours,
-        [player.name for player in players],
-        [own.agree(player.key) for player in players],
-        [identity.agree(player.identity.sealing) for player in players],
-    )
+    try:
+        agreed_masks = [own.agree(player.key) for player in players]
+        agreed_seals = [identity.agree(player.identity.sealing) for player in players]
+    except ValueError:
+        raise Misconduct(
+            "the coordinator shows a neighbour's key that is none", [COORDINATOR]
+        ) from None
+    vouching = options.coordinator == "lying"
+    return Place(plan, vouching, graph, number, neighbours, agreed_masks, agreed_seals)
 
 
 def _own_number(told: Neighbourhood, entry: Entry) -> int:
@@ -207,12 +220,14 @@ def _check_neighbourhood(
     fewest = max(3, session.fewest, max(players) + 1)
     if not fewest <= told.nodes <= told.keys <= session.most:
         raise ValueError(f"a graph of {told.nodes} parties with {told.keys} keys")
-    graph = _graph(keys_root, told.dice_root, told.nodes, options.plan(told.nodes).degree)
+    degree = options.plan(told.nodes, session.most).degree
+    graph = _graph(keys_root, told.dice_root, told.nodes, degree)
     if set(players) != {number, *graph.neighbours(number).tolist()}:
         raise ValueError("these are not the neighbours that keys and dice give me")
     in_order = [players[k] for k in sorted(players)]
     if any(b.at <= a.at or b.entry.name <= a.entry.name for a, b in itertools.pairwise(in_order)):
         raise ValueError("a party stands twice in the graph")
+    _check_different_people(session, [player.entry for player in in_order])
     if any(_die_hash(player.die) != player.entry.die_hash for player in in_order):
         raise ValueError("a die was changed after it was thrown")
     keys = {player.at: _encoded(player.entry) for player in in_order}
@@ -221,6 +236,23 @@ def _check_neighbourhood(
     dice = {k: _encoded(player) for k, player in players.items()}
     if root_of(dice, told.nodes, told.dice_proof) != told.dice_root:
         raise ValueError("a neighbour is not among those whose dice count")
+
+
+def _check_different_people(session: PartySession, entries: Sequence[Entry]) -> None:
+    """``ValueError`` unless they have keys of their own, and are persons whom the registrar knows.
+
+    Who stands twice among our neighbours would hold two shares of what each may have one of.
+    """
+    keys = [key for e in entries for key in (e.key, e.identity.signing, e.identity.sealing)]
+    if len(set(keys)) < len(keys):
+        raise ValueError("two neighbours have the same key")
+    for entry in entries:
+        fault = session.pass_fault(entry.identity, entry.shown)
+        if fault is not None:
+            raise ValueError(f"{entry.name}: {fault}")
+    persons = [entry.shown.person for entry in entries if entry.shown is not None]
+    if len(set(persons)) < len(persons):
+        raise ValueError("two neighbours are the same person")
 
 
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
@@ -246,8 +278,14 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
     # Step 1: gather the keys and announce the root over them.
     keys = await gathered_or_lost(session, MaskKeys, session.parties, lost, check=_check_keys)
     entries = [
-        Entry(name, session.identity_of(name), keys[name].key, keys[name].die_hash)
-        for name in sorted(keys)
+        Entry(
+            name,
+            session.identity_of(name),
+            keys[name].key,
+            keys[name].die_hash,
+            session.pass_of(name),
+        )
+        for name in _without_copied_keys(keys, lost)
     ]
     keys_tree = MerkleTree([_encoded(entry) for entry in entries])
     await session.announce(KeysFixed(keys_tree.root))
@@ -261,7 +299,7 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
     players = [Player(e, at, dice[e.name].die) for at, e in enumerate(entries) if e.name in honest]
     check_enough(session, [player.entry.name for player in players], lost)
     dice_tree = MerkleTree([_encoded(player) for player in players])
-    plan = options.plan(len(players))
+    plan = options.plan(len(players), session.most)
     graph = _graph(keys_tree.root, dice_tree.root, len(players), plan.degree)
     rows = graph.all_neighbours()
     await session.hand_out(
@@ -272,6 +310,14 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
     )
     vouching = options.coordinator == "lying"
     return Board(plan, vouching, graph, [player.entry.name for player in players], rows, lost)
+
+
+def _without_copied_keys(keys: Mapping[str, MaskKeys], lost: dict[str, str]) -> list[str]:
+    """Who has a key for masks that nobody else has; the others are lost."""
+    often = Counter(message.key for message in keys.values())
+    copied = [name for name in sorted(keys) if often[keys[name].key] > 1]
+    lost |= dict.fromkeys(copied, f"{MaskKeys.step}: another party has the same key")
+    return [name for name in sorted(keys) if name not in copied]
 
 
 def _check_keys(message: MaskKeys) -> None:

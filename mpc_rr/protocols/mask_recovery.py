@@ -1,8 +1,9 @@
 """Taking off the masks of a masked sum: what the coordinator, or whoever replays it, recovers."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mpc_rr.crypto import shamir
 from mpc_rr.crypto.masks import SEED_BYTES, Mask, masks, seed_of, unlock
@@ -35,75 +36,94 @@ class Shared:
     marks: dict[int, bytes]
 
 
-def leftover(
-    board: Board,
-    shared: Shared,
-    alive: set[int],
-    given: Given,
-    cells: int,
-    bits: int,
-) -> Mask:
-    """The masks that do not cancel: the survivors' own, and theirs with those who left."""
-    own = (seed_of(_recovered(board, shared, k, b"own", given)) for k in sorted(alive))
-    total = masks(own, cells, bits)
-    for gone in sorted(shared.boxes.keys() - alive):
+@dataclass
+class Recovery:
+    """Step 6: the masks that do not cancel, from what the parties gave for them."""
+
+    board: Board
+    shared: Shared
+    alive: set[int]
+    given: Given
+    marks: Mapping[int, bytes]
+    """Of the seeds of pairs with those who left, by the numbers of those who helped."""
+    false_shares: Counter[int] = field(default_factory=Counter)
+    """How many false shares came from whom: theirs are tried last."""
+
+    def leftover(self, cells: int, bits: int) -> Mask:
+        """The survivors' own masks, and theirs with those who left."""
+        own = (seed_of(self._secret(k, b"own")) for k in sorted(self.alive))
+        total = masks(own, cells, bits)
+        for gone in sorted(self.shared.boxes.keys() - self.alive):
+            seeds = self._seeds_of(gone)
+            # A survivor with the lower number added the mask, one with the higher took it off.
+            total += masks((seed for k, seed in seeds.items() if k < gone), cells, bits)
+            total -= masks((seed for k, seed in seeds.items() if k > gone), cells, bits)
+        return total
+
+    def _seeds_of(self, gone: int) -> dict[int, bytes]:
+        """The seeds of the masks of somebody who left with each survivor."""
+        board, name = self.board, self.board.names[gone]
         row = board.rows[gone].tolist()
-        left = [(slot, k) for slot, k in enumerate(row) if k in alive]
+        left = [(slot, k) for slot, k in enumerate(row) if k in self.alive]
         if not left:
-            continue
-        key = _recovered(board, shared, gone, b"box", given)
-        box = unlock(key, shared.boxes[gone])
+            return {}
+        box = unlock(self._secret(gone, b"box"), self.shared.boxes[gone])
         if box is None:
-            name = board.names[gone]
             raise Misconduct(f"{name} left, and its box of seeds does not open", [name])
         seeds = pieces(box, SEED_BYTES, board.graph.degree)
-        # A survivor with the lower number added the mask, one with the higher took it off.
-        total += masks((seeds[slot] for slot, k in left if k < gone), cells, bits)
-        total -= masks((seeds[slot] for slot, k in left if k > gone), cells, bits)
-    return total
+        for slot, k in left:
+            if k in self.marks and self._mark(k, gone) != mark_of(b"pair", seeds[slot]):
+                raise Misconduct(
+                    f"{name}, which left, and {board.names[k]} do not name the same mask: one of "
+                    "them lied",
+                    [name, board.names[k]],
+                )
+        return {k: seeds[slot] for slot, k in left}
 
+    def _mark(self, survivor: int, gone: int) -> bytes:
+        """What a survivor says of its mask with somebody who left."""
+        row = self.board.rows[survivor].tolist()
+        left = [k for k in row if k in self.shared.boxes and k not in self.alive]
+        place = left.index(gone)
+        return self.marks[survivor][place * MARK_BYTES : (place + 1) * MARK_BYTES]
 
-def _recovered(
-    board: Board,
-    shared: Shared,
-    number: int,
-    kind: bytes,
-    given: Given,
-) -> bytes:
-    """A party's secret, from any t shares of its neighbours that fit its mark."""
-    threshold, name = board.plan.threshold, board.names[number]
-    shares = {
-        slot + 1: given[neighbour][board.graph.mirrored(slot)]
-        for slot, neighbour in enumerate(board.rows[number].tolist())
-        if board.graph.mirrored(slot) in given.get(neighbour, {})
-    }
-    if len(shares) < threshold:
-        _blame_unreadable(board, number, given)
-        raise Dropout(
-            f"only {len(shares)} of {name}'s neighbours helped to take off its mask, "
-            f"{threshold} are needed; too many have left"
-        )
-    mark = (
-        shared.marks[number][:MARK_BYTES] if kind == b"own" else shared.marks[number][MARK_BYTES:]
-    )
-    points = list(shares)
-    for first in range(len(points)):  # one false share spoils some choices, never all of them
-        chosen = (points + points)[first : first + threshold]
-        secret = shamir.join({point: shares[point] for point in chosen})
+    def _secret(self, number: int, kind: bytes) -> bytes:
+        """A party's secret, from its neighbours' shares, some of which may be false."""
+        board, threshold = self.board, self.board.plan.threshold
+        name, row = board.names[number], board.rows[number].tolist()
+        shares = {
+            slot + 1: self.given[neighbour][board.graph.mirrored(slot)]
+            for slot, neighbour in enumerate(row)
+            if board.graph.mirrored(slot) in self.given.get(neighbour, {})
+        }
+        if len(shares) < threshold:
+            self._blame_unreadable(number)
+            raise Dropout(
+                f"only {len(shares)} of {name}'s neighbours helped to take off its mask, "
+                f"{threshold} are needed; too many have left"
+            )
+        own, box = pieces(self.shared.marks[number], MARK_BYTES, 2)
+        mark = own if kind == b"own" else box
+        points = sorted(shares, key=lambda point: (self.false_shares[row[point - 1]], point))
+        secret = shamir.join({point: shares[point] for point in sorted(points[:threshold])})
         if mark_of(kind, secret) == mark:
             return secret
-    raise Misconduct(
-        f"the shares of {name}'s secret do not fit together: {name} or one of its neighbours lied",
-        [name],
-    )
+        corrected = shamir.corrected(shares, threshold)
+        if corrected is None or mark_of(kind, corrected[0]) != mark:
+            raise Misconduct(
+                f"the shares of {name}'s secret do not fit together: {name} or several of its "
+                "neighbours lied; which of them, cannot be told"
+            )
+        self.false_shares.update(row[point - 1] for point in corrected[1])
+        return corrected[0]
 
-
-def _blame_unreadable(board: Board, number: int, given: Given) -> None:
-    """`Misconduct` if a party's neighbours are there, but could not open what it sent them."""
-    there = [k for k in board.rows[number].tolist() if k in given]
-    if len(there) >= board.plan.threshold:
-        name = board.names[number]
-        raise Misconduct(
-            f"{len(there)} neighbours of {name} are there, but could not open the shares it sent",
-            [name],
-        )
+    def _blame_unreadable(self, number: int) -> None:
+        """`Misconduct` if a party's neighbours are there, but could not open what it sent them."""
+        there = [k for k in self.board.rows[number].tolist() if k in self.given]
+        if len(there) >= self.board.plan.threshold:
+            name = self.board.names[number]
+            raise Misconduct(
+                f"{len(there)} neighbours of {name} are there, but could not open the shares it "
+                "sent",
+                [name],
+            )

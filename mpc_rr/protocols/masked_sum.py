@@ -57,7 +57,7 @@ from mpc_rr.protocols.mask_enrolment import (
     check_enough,
     gathered_or_lost,
 )
-from mpc_rr.protocols.mask_recovery import MARK_BYTES, Shared, leftover, mark_of, pieces
+from mpc_rr.protocols.mask_recovery import MARK_BYTES, Recovery, Shared, mark_of, pieces
 from mpc_rr.randomness import Randomness
 
 PARCEL_BYTES = 2 * shamir.SHARE_BYTES + TAG_BYTES
@@ -124,12 +124,14 @@ class VouchedFor(Message, frozen=True):
 
 
 class Unmasking(Message, frozen=True):
-    """5, party → coordinator: a share for each neighbour it has one of, and the set it is for."""
+    """5, party → coordinator: a share for each neighbour of whom it has one, and for which set."""
 
     step: ClassVar[str] = "unmasking"
     survivors: bytes
     given: bytes
     shares: bytes
+    marks: bytes
+    """Of the seeds of the masks it has with neighbours that left, slot by slot."""
 
 
 class SumDone(Message, frozen=True):
@@ -150,9 +152,10 @@ def steps(*, confided: bool, vouching: bool) -> tuple[str, ...]:
 
 def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingOptions) -> int:
     """An upper bound on any of its messages."""
-    degree = options.plan(max(parties, 3)).degree
+    # The more have left, the more neighbours are needed: the corrupt ones stay.
+    degree = min(8 * options.plan(max(parties, 3)).degree, parties)
     depth = max(parties - 1, 1).bit_length()
-    return 65536 + cells * bits // 8 + degree * (PARCEL_BYTES + 512 + 64 * depth)
+    return 65536 + cells * bits // 8 + degree * (PARCEL_BYTES + 768 + 64 * depth)
 
 
 # ── What both roles compute ────────────────────────────────────────────────────────────────────
@@ -210,10 +213,11 @@ async def masked_sum_party(
         None if parcel is None else unlock(keys.from_them, parcel)
         for parcel, keys in zip(parcels, seals, strict=True)
     ]
-    if sum(present) < place.plan.threshold:
+    readable = sum(parcel is not None for parcel in held)
+    if readable < place.plan.threshold:
         raise Refused(
-            f"only {sum(present)} of my {degree} neighbours are there, {place.plan.threshold} are "
-            "needed; my vector was not sent"
+            f"only {readable} of my {degree} neighbours sent me shares that I can read, "
+            f"{place.plan.threshold} are needed; my vector was not sent"
         )
 
     # Step 4: add our own mask, and one with each neighbour that is there.
@@ -240,21 +244,39 @@ async def masked_sum_party(
             "needed; I take off nobody's mask"
         )
     if place.vouching:
-        await _vouch(session, place, seals, survived, told.digest)
-    half = shamir.SHARE_BYTES
-    shares = [h[:half] if alive else h[half:] for h, alive in zip(held, survived, strict=True) if h]
-    given = _bitmap([h is not None for h in held])
-    await session.report(Unmasking(told.digest, given, b"".join(shares)))
+        await _vouch(session, place, seals, survived, told)
+    await session.report(_unmasking(told.digest, held, survived, present, seeds))
 
     # Step 6: hear the total; it must be over the survivors we were shown.
     def in_order(done: SumDone) -> None:
         if (done.count, done.survivors) != (told.count, told.digest):
             raise ValueError("the sum is over others than those I was shown")
+        if confided and done.total:
+            raise ValueError("it tells all what is for the coordinator alone")
         if not confided:
             unpack_bits(done.total, cells, bits)
 
     done = await session.hear(SumDone, check=in_order)
     return None if confided else unpack_bits(done.total, cells, bits), done.count
+
+
+def _unmasking(
+    digest: bytes,
+    held: list[bytes | None],
+    survived: list[bool],
+    present: list[bool],
+    seeds: list[bytes],
+) -> Unmasking:
+    """For each neighbour whose shares we could read one of them: of b if it survived, else of K."""
+    half = shamir.SHARE_BYTES
+    shares = [h[:half] if alive else h[half:] for h, alive in zip(held, survived, strict=True) if h]
+    marks = [
+        mark_of(b"pair", seed)
+        for seed, there, alive in zip(seeds, present, survived, strict=True)
+        if there and not alive
+    ]
+    given = _bitmap([h is not None for h in held])
+    return Unmasking(digest, given, b"".join(shares), b"".join(marks))
 
 
 def _purpose(session: PartySession, place: Place) -> bytes:
@@ -293,9 +315,10 @@ async def _vouch(
     place: Place,
     seals: list[SealKeys],
     survived: list[bool],
-    digest: bytes,
+    told_of: Survivors,
 ) -> None:
     """Tell our surviving neighbours that we were told so; go on only if t of them tell us."""
+    digest = told_of.digest + told_of.count.to_bytes(8)
     vouchers = [
         _voucher(keys.vouch, digest, place.number, neighbour) if alive else bytes(VOUCHER_BYTES)
         for keys, neighbour, alive in zip(seals, place.neighbours, survived, strict=True)
@@ -392,6 +415,7 @@ async def masked_sum_coordinator(
         if message.survivors != digest:
             raise ValueError("it is for another set of survivors")
         _given(message, graph.degree)
+        pieces(message.marks, MARK_BYTES, len(message.marks) // MARK_BYTES)
 
     asked = set(vectors)
     if board.vouching:
@@ -400,12 +424,13 @@ async def masked_sum_coordinator(
         session, Unmasking, asked, dict(board.lost), check=unmasking_in_order
     )
     given = {numbers[name]: _given(message, graph.degree) for name, message in helping.items()}
+    marks = {numbers[name]: message.marks for name, message in helping.items()}
 
     # Step 6: take the masks off, and announce what is left.
     total = masks((), cells, bits)
     for name in vectors:
         total += unpack_bits(vectors[name].cells, cells, bits).astype(total.dtype)
-    total -= leftover(board, shared, alive, given, cells, bits)
+    total -= Recovery(board, shared, alive, given, marks).leftover(cells, bits)
     packed = pack_bits(total, bits)
     await session.announce(SumDone(len(alive), digest, b"" if confided else packed))
     return unpack_bits(packed, cells, bits), tuple(vectors)

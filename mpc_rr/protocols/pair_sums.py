@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, Refused
 from mpc_rr.estimation.pairs import Counts
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
@@ -97,11 +97,20 @@ class PairSums(StudyProtocol, frozen=True):
         modulus: int,
         *,
         confided: bool = False,
+        least_others: int = 0,
         before_sending: Callable[[], None] = lambda: None,
     ) -> Total:
-        """A party's part in the sum; if it is confided, only the number of parties comes back."""
+        """A party's part in the sum; if it is confided, only the number of parties comes back.
+
+        ``least_others``: with fewer, among whom a lying coordinator must leave it, it refuses.
+        """
         if self.masked(session.most):
             place = await enrol_party(session.sub("enrolment"), self.options)
+            if place.plan.others < least_others:
+                raise Refused(
+                    f"so many have left that a lying coordinator could have my vector among "
+                    f"{place.plan.others} others; {least_others} are needed; it was not sent"
+                )
             masked, n = await masked_sum_party(
                 session.sub("sum"), place, vector, _bits(modulus),
                 confided=confided, before_sending=before_sending,

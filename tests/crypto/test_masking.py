@@ -5,7 +5,7 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -243,3 +243,40 @@ def test_slots_of_the_complete_graph_mirror_each_other():
     for node, slot in itertools.product(range(6), range(5)):
         neighbour = int(graph.neighbours(node)[slot])
         assert graph.neighbours(neighbour)[graph.mirrored(slot)] == node
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 12), st.integers(0, 12), st.data())
+def test_false_shares_up_to_half_of_those_to_spare_are_found(threshold, spare, data):
+    rng = SeededRandomness(data.draw(st.integers(0, 1000)))
+    secret = shamir.random_secret(rng)
+    shares = dict(enumerate(shamir.split(secret, threshold, threshold + spare, rng), start=1))
+    false = data.draw(st.sets(st.sampled_from(sorted(shares)), max_size=spare // 2))
+    told = shares | {point: rng.bytes(31).rjust(32, b"\0") for point in false}
+    assert shamir.corrected(told, threshold) == (secret, sorted(false))
+
+
+def test_too_many_false_shares_give_nothing_or_something_else():
+    rng = SeededRandomness(3)
+    secret = shamir.random_secret(rng)
+    shares = dict(enumerate(shamir.split(secret, 4, 8, rng), start=1))
+    told = shares | {point: bytes(32) for point in (1, 2, 3)}
+    found = shamir.corrected(told, 4)
+    assert found is None or found[0] != secret
+
+
+def test_corrupt_parties_are_reckoned_to_stay_when_others_leave():
+    plan = masking_for(500, 0.05, 0.1, "curious", enrolled=1000)
+    assert plan == masking_for(500, 0.1, 0.1, "curious")
+    assert plan.degree > masking_for(500, 0.05, 0.1, "curious").degree
+
+
+@pytest.mark.parametrize("parties", [20, 30, 60, 200, 1000])
+def test_against_a_liar_a_vector_hides_among_others(parties):
+    plan = masking_for(parties)
+    if plan.degree < parties - 1:
+        assert plan.others == 10
+    else:
+        assert plan.others == 2 * plan.threshold - plan.degree - parties // 20
+        assert plan.threshold <= plan.degree - parties // 10
+        assert plan.others >= 10 or plan.threshold == plan.degree - parties // 10

@@ -96,7 +96,7 @@ def samples():
             Neighbourhood(
                 2,
                 1,
-                {0: Player(Entry("alice", a, bytes(32), bytes(32)), 1, bytes(16))},
+                {0: Player(Entry("alice", a, bytes(32), bytes(32), None), 1, bytes(16))},
                 b"proof",
                 bytes(32),
                 b"",
@@ -108,7 +108,7 @@ def samples():
             Survivors(b"\x80", 5, bytes(32)),
             Vouchers(bytes(16)),
             VouchedFor(b"\x80", bytes(16)),
-            Unmasking(bytes(32), b"\x80", bytes(32)),
+            Unmasking(bytes(32), b"\x80", bytes(32), bytes(16)),
             SumDone(5, bytes(32), b"\1\2"),
             wire.ShowPass(a, Pass(bytes(32), bytes(64), bytes(64))),
             wire.Passes({"alice": Pass(bytes(32), bytes(64), bytes(64))}),

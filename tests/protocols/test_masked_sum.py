@@ -114,7 +114,7 @@ def test_people_who_leave_at_every_step():
 
 
 def test_too_many_who_leave_end_the_sum_with_the_cause():
-    gone = party_names(20)[:8]
+    gone = party_names(20)[:2]
     faults = Faults(silent=tuple(PartyFault(name, "unmasking") for name in gone))
     protocol = ExactPairs(sum="masked_sum", masking=MaskingOptions(corrupt=0.0, dropout=0.1))
     _, result = run(20, faults=faults, minimum=5, protocol=protocol)

@@ -1,0 +1,324 @@
+"""Attacks by which a reviewer broke an earlier version of the masked sum."""
+
+import asyncio
+
+import msgspec
+import pytest
+from helpers import (
+    assert_tables,
+    crosstabs,
+    make_scenario,
+    make_study,
+    random_records,
+    simulate,
+)
+from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_reports
+
+from mpc_rr import study as study_module
+from mpc_rr.agents.account import Account
+from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
+from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.crypto.graph import HararyGraph
+from mpc_rr.crypto.identity import Identity
+from mpc_rr.crypto.masks import MaskKey
+from mpc_rr.crypto.merkle import MerkleTree
+from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.network.messages import EVERYONE
+from mpc_rr.network.session import CoordinatorSession, Gathered, PartySession
+from mpc_rr.privacy.masking import LEAST_OTHERS, Masking
+from mpc_rr.protocols import mask_enrolment as enrolment
+from mpc_rr.protocols import masked_sum
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.mask_enrolment import (
+    Die,
+    Entry,
+    KeysFixed,
+    MaskingOptions,
+    MaskKeys,
+    Neighbourhood,
+    Place,
+    Player,
+)
+from mpc_rr.protocols.masked_sum import MaskedVector, SumDone, Unmasking
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.scenario import party_names
+
+N = 16
+RECORDS = random_records(N, SIZES, seed=2)
+
+
+def run(**how):
+    return simulate(make_study(N, SIZES, minimum=10, protocol=MASKED), RECORDS, **how)
+
+
+# ── Keys that stand twice ──────────────────────────────────────────────────────────────────────
+
+
+def test_no_two_edges_share_a_secret_even_with_equal_keys():
+    """Else a phantom with a victim's keys could be given both kinds of shares of the victim."""
+    place = Place(
+        Masking(4, 3), True, HararyGraph(bytes(32), 9, 4), 4, [2, 3, 5, 6],
+        [b"agreed"] * 4, [b"agreed"] * 4,
+    )  # fmt: skip
+    seeds = place.pair_seeds(b"a sum")
+    keys = [key for seal in place.seal_keys(b"a sum") for key in seal]
+    assert len(set(seeds)) == 4
+    assert len(set(keys)) == 12
+
+
+def test_a_neighbour_that_stands_there_twice_is_found(monkeypatch):
+    """The coordinator lets a phantom in, with the keys of a party and another name."""
+    honest = enrolment._without_copied_keys
+    monkeypatch.setattr(enrolment, "_without_copied_keys", lambda keys, _: honest(keys, {}))
+
+    class Phantom(CoordinatorSession):
+        async def gather(self, kind, **options):
+            gathered = await super().gather(kind, **options)
+            if kind is MaskKeys:
+                monkeypatch.setattr(enrolment, "_without_copied_keys", lambda keys, _: sorted(keys))
+                same = gathered.messages["party-05"].key
+                other = msgspec.structs.replace(gathered.messages["party-06"], key=same)
+                return Gathered(gathered.messages | {"party-06": other}, (), {})
+            return gathered
+
+    _, ends = run(coordinator=coordinator_whose(Phantom))
+    others = [end for name, end in ends.items() if name != "party-06"]
+    assert all(isinstance(end, Misconduct) for end in others)
+    assert all("two neighbours have the same key" in str(end) for end in others)
+
+
+def test_whoever_copies_a_key_is_left_out():
+    key = MaskKey(SeededRandomness(9)).public
+    copying = party_that_reports(MaskKeys, lambda m: msgspec.structs.replace(m, key=key))
+    outcome, _ = run(parties={"party-03": copying, "party-09": copying})
+    assert set(outcome.result.lost) == {"party-03", "party-09"}
+    rest = [
+        r
+        for name, r in zip(party_names(N), RECORDS, strict=True)
+        if name not in outcome.result.lost
+    ]
+    assert_tables(outcome.result.tables, crosstabs(rest, SIZES))
+
+
+def test_a_key_that_is_none_is_the_coordinator_s_fault():
+    class Low(CoordinatorSession):
+        async def gather(self, kind, **options):
+            gathered = await super().gather(kind, **options)
+            if kind is MaskKeys:
+                low = msgspec.structs.replace(gathered.messages["party-03"], key=bytes(32))
+                return Gathered(gathered.messages | {"party-03": low}, (), {})
+            return gathered
+
+    _, ends = run(coordinator=coordinator_whose(Low))
+    assert all(isinstance(end, Misconduct) for end in ends.values()), ends
+
+
+# ── Neighbours whom the registrar does not know ────────────────────────────────────────────────
+
+VICTIM = "party-05"
+
+
+class Fork(CoordinatorSession):
+    """Shows one party a tree of keys that are all its own, under the names of the others."""
+
+    passes = staticmethod(lambda _: None)
+
+    async def gather(self, kind, **options):
+        gathered = await super().gather(kind, **options)
+        if kind in (MaskKeys, Die):
+            self.mailbox.seen = getattr(self.mailbox, "seen", {}) | {kind: gathered.messages}
+        return gathered
+
+    async def announce(self, message):
+        if not isinstance(message, KeysFixed):
+            await super().announce(message)
+            return
+        raw = self.mailbox.write(self.name, message.step, EVERYONE, message)
+        self.mailbox.transcribe(raw)
+        for party in self.parties:
+            root = message if party != VICTIM else KeysFixed(self.tree.root)
+            raw = self.mailbox.write(self.name, message.step, EVERYONE, root)
+            await self.mailbox.transport.send(party, raw)
+
+    @property
+    def entries(self):
+        real = self.mailbox.seen[MaskKeys][VICTIM]
+        return [
+            Entry(name, self.identity_of(name), real.key, real.die_hash, self.pass_of(name))
+            if name == VICTIM
+            else Entry(
+                name, Identity(SeededRandomness(f"identity of {name}")).public,
+                MaskKey(SeededRandomness(f"key of {name}")).public,
+                enrolment._die_hash(bytes(16)), type(self).passes(self.pass_of(name)),
+            )
+            for name in sorted(self.parties)
+        ]  # fmt: skip
+
+    @property
+    def tree(self):
+        return MerkleTree([enrolment._encoded(entry) for entry in self.entries])
+
+    async def hand_out(self, messages):
+        if isinstance(next(iter(messages.values())), Neighbourhood):
+            dice = {VICTIM: self.mailbox.seen[Die][VICTIM].die}
+            players = [
+                Player(entry, at, dice.get(entry.name, bytes(16)))
+                for at, entry in enumerate(self.entries)
+            ]
+            dice_tree = MerkleTree([enrolment._encoded(player) for player in players])
+            degree = MaskingOptions().plan(len(players), self.most).degree
+            graph = enrolment._graph(self.tree.root, dice_tree.root, len(players), degree)
+            number = sorted(self.parties).index(VICTIM)
+            numbers = [number, *graph.neighbours(number).tolist()]
+            told = enrolment._neighbourhood(numbers, players, self.tree, dice_tree)
+            messages = messages | {VICTIM: told}
+        await super().hand_out(messages)
+
+
+class Borrowed(Fork):
+    """The same, with the passes of those whose names it uses."""
+
+    passes = staticmethod(lambda shown: shown)
+
+
+@pytest.mark.parametrize(("kind", "says"), [(Fork, "has no pass"), (Borrowed, "somebody else")])
+def test_invented_neighbours_have_no_pass(monkeypatch, kind, says):
+    monkeypatch.setattr(study_module, "Coordinator", coordinator_whose(kind))
+    registrar = SigningKey.draw(SeededRandomness(1))
+    scenario = make_scenario(RECORDS, SIZES, protocol=MASKED, minimum=10)
+    study = msgspec.structs.replace(scenario.study, registrar=registrar.public.hex())
+    scenario = msgspec.structs.replace(scenario, study=study)
+    result = study_module.run_study(scenario, transport="memory", seed=3, registrar=registrar)
+    end = result.parties[VICTIM]
+    assert isinstance(end, Misconduct)
+    assert end.culprits == ("coordinator",)
+    assert says in str(end)
+
+
+# ── Parties that lie, and parties that leave with a lie ────────────────────────────────────────
+
+
+def test_a_few_false_shares_do_not_stop_the_sum():
+    """One in twenty lies, spread over all neighbourhoods."""
+    n = 60
+    records = random_records(n, SIZES, seed=1)
+    liars = party_names(n)[1::20]
+    lying = party_that_reports(
+        Unmasking, lambda m: msgspec.structs.replace(m, shares=bytes(len(m.shares)))
+    )
+    study = make_study(n, SIZES, minimum=36, protocol=MASKED)
+    outcome, _ = simulate(study, records, parties=dict.fromkeys(liars, lying))
+    assert_tables(outcome.result.tables, crosstabs(records, SIZES))
+
+
+class Leaving(Party):
+    """Sends shares, and nothing after that."""
+
+    def _session(self, roster):
+        session = super()._session(roster)
+        session.__class__ = Silent
+        return session
+
+
+class Silent(PartySession):
+    async def report(self, message):
+        if isinstance(message, MaskedVector):
+            await asyncio.sleep(1000)
+        return await super().report(message)
+
+
+def test_who_leaves_with_a_false_seed_in_its_box_cannot_move_the_sum(monkeypatch):
+    honest = masked_sum._shares
+
+    def with_a_false_seed(place, own_secret, box_key, seeds, seals, rng):
+        if place.liar:
+            seeds = [bytes(16), *seeds[1:]]
+        return honest(place, own_secret, box_key, seeds, seals, rng)
+
+    original = masked_sum.masked_sum_party
+
+    async def party(session, place, *args, **options):
+        place.liar = session.me == "party-07"
+        return await original(session, place, *args, **options)
+
+    monkeypatch.setattr(masked_sum, "_shares", with_a_false_seed)
+    monkeypatch.setattr("mpc_rr.protocols.pair_sums.masked_sum_party", party)
+    outcome, _ = run(parties={"party-07": Leaving}, seed=2)
+    assert outcome.result is None
+    assert "do not name the same mask: one of them lied" in outcome.cause
+    assert "party-07" in outcome.culprits
+
+
+# ── The same record in two runs ────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["masked_sum", "secure_sum"])
+def test_who_was_counted_is_not_counted_again_without_being_asked(kind):
+    """The difference of two totals is the record of whoever is missing in one of them."""
+    books = {}
+
+    def keeping(again):
+        class Keeping(Party):
+            def __init__(self, study, name, *args):
+                account = books.setdefault(name, Account())
+                super().__init__(study, name, *args, terms=Terms(account=account, again=again))
+
+        return Keeping
+
+    study = make_study(N, SIZES, minimum=10, protocol=ExactPairs(sum=kind))
+    first, _ = simulate(study, RECORDS, party=keeping(False), seed=1)
+    assert first.result is not None
+    second, ends = simulate(study, RECORDS, party=keeping(False), seed=2)
+    assert second.result is None
+    assert all("record was counted" in str(end) for end in ends.values())
+    third, _ = simulate(study, RECORDS, party=keeping(True), seed=3)
+    assert_tables(third.result.tables, crosstabs(RECORDS, SIZES))
+
+
+# ── What parties are told about the total ──────────────────────────────────────────────────────
+
+
+def test_parties_that_were_told_of_other_numbers_do_not_vouch():
+    class Counts(CoordinatorSession):
+        async def hand_out(self, messages):
+            if isinstance(next(iter(messages.values())), masked_sum.Survivors):
+                messages = {
+                    name: msgspec.structs.replace(m, count=m.count - place % 2)
+                    for place, (name, m) in enumerate(messages.items())
+                }
+            await super().hand_out(messages)
+
+    _, ends = run(coordinator=coordinator_whose(Counts))
+    told_the_truth = [end for place, end in enumerate(ends.values()) if place % 2 == 0]
+    assert all("7 of my 15 neighbours vouch" in str(end) for end in told_the_truth)
+    assert all(isinstance(end, Misconduct) for end in ends.values())
+
+
+def test_a_total_for_the_coordinator_alone_is_told_to_nobody():
+    class Telling(CoordinatorSession):
+        async def announce(self, message):
+            if isinstance(message, SumDone):
+                message = msgspec.structs.replace(message, total=b"all of it")
+            await super().announce(message)
+
+    study = make_study(
+        N, SIZES, minimum=10, protocol=msgspec.structs.replace(MASKED, suppress_below=3)
+    )
+    _, ends = simulate(study, RECORDS, coordinator=coordinator_whose(Telling))
+    assert all("for the coordinator alone" in str(end) for end in ends.values())
+
+
+# ── Noise against a coordinator that lies ──────────────────────────────────────────────────────
+
+
+def test_noise_suffices_for_the_smallest_group_of_which_a_liar_can_have_the_sum():
+    layout = PairLayout(SIZES)
+    lying = ExactPairs(sum="masked_sum", noise_epsilon=5.0)
+    trusted = msgspec.structs.replace(lying, masking=MaskingOptions(coordinator="curious"))
+    assert lying._noise(layout, 1000).honest == LEAST_OTHERS + 1
+    assert trusted._noise(layout, 1000).honest == 500
+    lying.check(make_study(1000, SIZES).schema, 1000)
+    with pytest.raises(InputError, match="could get sums over fewer than 11"):
+        lying.check(make_study(12, SIZES).schema, 12)
