@@ -276,10 +276,12 @@ def main():
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = [graph_rows()]
+    rows = []
     for parties in options.parties:
         rows.append(measure(parties, options.hosts, options.coordinator))
         show(rows, options.out)
+    rows.append(graph_rows())  # last: it takes memory
+    show(rows, options.out)
     if not options.no_peers:
         for row in (*(mpyc_sum(n) for n in (7, 21)), flower_client(40)):
             rows.append(row)
