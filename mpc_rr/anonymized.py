@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mpc_rr.anonymization.masking import Noise, possible_values, read_mask
-from mpc_rr.anonymization.releases import Sheet
+from mpc_rr.anonymization.releases import Grouped, Sheet
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
@@ -52,8 +52,9 @@ def _groups_document(found: KAnonymous) -> dict[str, Any]:
                 "l_diversity": p.least_different,
                 "entropy_l_diversity": p.entropy_diversity,
                 "t_closeness": p.farthest,
+                "given_away_by": _single_valued(grouped, place),
             }
-            for p in protection(grouped)
+            for place, p in enumerate(protection(grouped))
         ],
         "information_loss": asdict(information_loss(grouped.known, grouped.groups)),
         "record_linkage": asdict(linkage(grouped.known, grouped.groups, options.release)),
@@ -64,6 +65,15 @@ def _groups_document(found: KAnonymous) -> dict[str, Any]:
         "withdrawn": list(found.withdrawn),
         "fake_parties_to_single_out_one": smallest - 1,
     }
+
+
+def _single_valued(grouped: Grouped, place: int) -> list[int]:
+    """The numbers of the groups in which all have the same value of an attribute."""
+    return [
+        number
+        for number, part in enumerate(grouped.confidential, start=1)
+        if len(part.codes) and len(set(part.codes[:, place].tolist())) == 1
+    ]
 
 
 def _groups_sheets(found: KAnonymous) -> dict[str, Sheet]:

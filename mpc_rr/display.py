@@ -16,13 +16,13 @@ from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
-from mpc_rr.anonymized import anonymized_document
 from mpc_rr.block_tables import blocks_document
+from mpc_rr.display_records import show_groups, show_masked
 from mpc_rr.errors import listing
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.estimation.tables import dependence_matrix
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.privacy.odds import in_words, seen_as
 from mpc_rr.protocols.block_aggregation import BlockParticipation, CollectedBlocks
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
@@ -196,7 +196,7 @@ def show_ending(console: Console, ending: Ending, study: Study) -> None:
         case KAnonymous():
             show_groups(console, ending, study)
         case MaskedRelease():
-            show_masked(console, ending)
+            show_masked(console, ending, study)
         case Participation() | ViewParticipation():
             console.print(
                 f"[green]Done[/]: {ending.n} of {ending.asked} parties answered; what you reported "
@@ -240,91 +240,6 @@ def show_blocks(console: Console, found: CollectedBlocks) -> None:
         "[dim]p-value: of independence, by Monte Carlo with the very tables that were shown.[/]",
         highlight=False,
     )
-
-
-def show_groups(console: Console, found: KAnonymous, study: Study) -> None:
-    """How well the groups hide their members."""
-    document = anonymized_document(found)
-    console.print(
-        f"[green]Done[/]: {found.n} respondents in {document['groups']} groups of "
-        f"{document['k_reached']} or more; whose values are whose within a group, nobody knows.",
-        highlight=False,
-    )
-    _show_lost(console, found)
-    if found.withdrawn:
-        console.print(
-            f"Told nothing, because somebody had left their group: {listing(found.withdrawn)}.",
-            highlight=False,
-        )
-    table = Table(title="What the groups protect", title_justify="left")
-    for heading in ("confidential", "different values", "effective values", "distance to all"):
-        table.add_column(heading, justify="left" if heading == "confidential" else "right")
-    for p in document["protection"]:
-        table.add_row(
-            escape(p["attribute"]), str(p["l_diversity"]), f"{p['entropy_l_diversity']:.2f}",
-            f"{p['t_closeness']:.3f}",
-        )  # fmt: skip
-    console.print(table)
-    loss, link = document["information_loss"], document["record_linkage"]
-    console.print(
-        f"Lost: {loss['squared_error']:.1%} of the variation among quasi-identifiers. Who knows a "
-        f"person's quasi-identifiers finds her record with probability {link['average']:.1%} on "
-        f"average, {link['highest']:.1%} at most.",
-        highlight=False,
-    )
-    if study.registrar is None:
-        console.print(
-            f"The study was open: whoever brings {document['fake_parties_to_single_out_one']} "
-            "parties of her own into the smallest group learns what its last member answered.",
-            highlight=False,
-        )
-    if any(p["l_diversity"] == 1 for p in document["protection"]):
-        console.print(
-            "[yellow]Note[/]: a group has a single confidential value, so it is known of each of "
-            "its members.",
-            highlight=False,
-        )
-    for number, (members, came) in found.miscounted.items():
-        console.print(
-            f"[yellow]Note[/]: group {number + 1} has {members} members, but {came} messages name "
-            "it: some respondent did not say the truth about her group.",
-            highlight=False,
-        )
-
-
-def show_masked(console: Console, found: MaskedRelease) -> None:
-    """What the masks leave to an attacker."""
-    document = anonymized_document(found)
-    console.print(
-        f"[green]Done[/]: {found.n} masked records, mapped back to the original values by rank.",
-        highlight=False,
-    )
-    _show_lost(console, found)
-    yours = {own["attribute"]: own for own in document.get("your_masks", ())}
-    table = Table(title="What the masks leave to an attacker", title_justify="left")
-    table.add_column("confidential")
-    table.add_column("recommended")
-    for heading in ("fewest possible values", "median", "given away"):
-        table.add_column(heading, justify="right")
-    if yours:
-        table.add_column("your mask")
-        table.add_column("its candidates", justify="right")
-    keys = ("fewest_possible_values", "median_possible_values", "respondents_given_away")
-    for m in document["masks"]:
-        row = [escape(m["attribute"]), m["recommended"], *(str(m.get(key, "–")) for key in keys)]
-        own = yours.get(m["attribute"])
-        table.add_row(*row, *([own["mask"], str(own["different_candidates"])] if own else []))
-    console.print(table)
-    console.print(
-        "[dim]Possible values: for whoever believes that all used the recommended noise and puts "
-        "all masked values together.[/]",
-        highlight=False,
-    )
-
-
-def _show_lost(console: Console, ending: Ending) -> None:
-    for party, at in sorted(ending.lost.items()):
-        console.print(f"[yellow]Lost[/]: {escape(f'{party} (at {at})')}", highlight=False)
 
 
 def show_randomized_pairs(console: Console, found: RandomizedPairs) -> None:
@@ -416,20 +331,28 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
         console.print(f"  {escape(name)}: {escape(', '.join(categories))}", highlight=False)
     console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
     for release in explanation["releases"]:
-        seen = "under your name" if release["crowd"] is None else "only as part of a total"
-        said = f"  {', '.join(release['attributes'])}: ε {budget(release['epsilon'])}, seen {seen}"
+        seen = seen_as(release["mechanism"], release["crowd"]).replace("the party's", "your")
+        said = (
+            f"  {', '.join(release['attributes'])}: {release['mechanism']}; seen {seen}; "
+            f"ε {budget(release['epsilon'])}"
+        )
         console.print(escape(said), highlight=False)
+    if explanation["registrar"]:
+        console.print("Only people with a pass of the study's registrar take part (--pass).")
     if not explanation["releases"]:
         console.print("  nothing new: you answered this study before", highlight=False)
-    console.print(
-        f"In all ε = {budget(explanation['epsilon'])}. {explanation['in_words']}", highlight=False
-    )
-    console.print(
-        f"With your earlier studies (ε = {budget(explanation['spent_before'])}) the total would be "
-        f"{budget(explanation['total'])}; your budget is {budget(explanation['budget'])}. "
-        f"{explanation['total_in_words']}",
-        highlight=False,
-    )
+    else:
+        console.print(
+            f"In all ε = {budget(explanation['epsilon'])}. {explanation['in_words']}",
+            highlight=False,
+        )
+    if explanation["spent_before"] != 0 or explanation["budget"] is not None:
+        console.print(
+            f"With your earlier studies (ε = {budget(explanation['spent_before'])}) the total "
+            f"would be {budget(explanation['total'])}; your budget is "
+            f"{budget(explanation['budget'])}.",
+            highlight=False,
+        )
 
 
 def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 from mpc_rr.errors import InputError, MpcRrError
 from mpc_rr.scenario import Study, study_from_json
 
+FORMAT, VERSION = "mpc-rr result", 1
+
 
 @dataclass(frozen=True)
 class ResultFolder:
@@ -24,23 +26,37 @@ class ResultFolder:
 
     def text(self, name: str) -> str:
         """Another file of the folder; `InputError` if it cannot be read."""
-        try:
-            return (self.path / name).read_text(encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"{self.path} is not a result folder: {error.strerror}") from None
-        except ValueError as error:
-            raise InputError(f"{self.path} is not a result folder: {error}") from None
+        return _text(self.path, name)
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        return (path / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} is not a result folder: {name}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path / name} is damaged: it is no text") from None
 
 
 def read_folder(path: Path) -> ResultFolder:
-    """The result folder at this place; `InputError` if there is none."""
+    """The result folder at this place; `InputError` if there is none, or it is of another kind."""
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}")
     try:
-        study = study_from_json((path / "study.json").read_text(encoding="utf-8"))
-        result = json.loads((path / "result.json").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} is not a result folder: {error.strerror}") from None
+        result = json.loads(_text(path, "result.json"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
+    if not isinstance(result, dict) or result.get("format") != FORMAT or "status" not in result:
+        raise InputError(f"{path / 'result.json'} is not the result of a study, or damaged")
+    if result.get("version") != VERSION:
+        raise InputError(
+            f"{path / 'result.json'} is of format version {result.get('version')}; this program "
+            f"knows {VERSION}"
+        )
+    try:
+        study = study_from_json(_text(path, "study.json"))
     except (ValueError, MpcRrError) as error:
-        raise InputError(f"{path} is not a result folder: {error}") from None
-    if not isinstance(result, dict):
-        raise InputError(f"{path} is not a result folder: result.json holds no object")
+        if isinstance(error, InputError) and str(path) in str(error):
+            raise
+        raise InputError(f"{path / 'study.json'} is damaged: {error}") from None
     return ResultFolder(path, study, result)

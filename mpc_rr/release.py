@@ -240,6 +240,13 @@ class Run:
     estimates: Estimates
 
 
+def _found_in(folder: Path) -> str:
+    """The files of a folder that hold what a study published."""
+    names = ("pairs", "tables", "release.csv", "quasi_identifiers.csv")
+    there = [str(folder / name) for name in names if (folder / name).exists()]
+    return there[0] if there else str(folder / "result.json")
+
+
 def read_run(folder: Path) -> Run:
     """The result folder of a study with randomized records; `InputError` if it is none."""
     run = read_folder(folder)
@@ -248,8 +255,8 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"the study in {folder} did not end well; there is nothing to estimate")
     if "design" not in result:
         raise InputError(
-            f"the study in {folder} published tables of pairs (protocol "
-            f"{result.get('protocol')}); they are in its pairs folder"
+            f"the study in {folder} (protocol {result.get('protocol')}) published no randomized "
+            f"records from which this could be estimated; what it found is in {_found_in(folder)}"
         )
     try:
         return Run(study, result, Estimates(study.schema, _fitted(folder, study, result["design"])))

@@ -15,9 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.data import read_csv
+from mpc_rr.display_records import groups_notes, masks_notes
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.folder import read_folder
+from mpc_rr.privacy.odds import seen_as
 from mpc_rr.scenario import Study
 
 STYLE = """
@@ -90,6 +92,10 @@ def _outcome(result: dict[str, Any]) -> str:
     rows += [("left out", f"{party}: {why}") for party, why in result.get("faulty", {}).items()]
     rows += [("left out", f"{e['party']}: {e['reason']}") for e in result["parties"]["excluded"]]
     rows += [("lost on the way", f"{party}: {at}") for party, at in result.get("lost", {}).items()]
+    if result.get("withdrawn"):
+        rows.append(("told nothing: their group had lost somebody", ", ".join(result["withdrawn"])))
+    who = "each is another person, admitted by the study's registrar"
+    rows.append(("admission", "open to everybody" if result["admission"] == "open" else who))
     if result.get("seed") is not None:
         rows.append(("seed", f"{result['seed']}: a simulation, not a secret computation"))
     return "<h2>Who took part</h2>" + _table((), rows)
@@ -105,7 +111,7 @@ def _privacy(privacy: dict[str, Any]) -> str:
         return "no bound" if value is None else f"{value:.3g}"
 
     central = epsilon(privacy["central_epsilon"])
-    if privacy["central_delta"]:
+    if privacy["central_delta"] and privacy["central_epsilon"] is not None:
         central += f" (δ = {privacy['central_delta']:g})"
     readings = [
         ("whoever sees all that a party sent", epsilon(privacy["local_epsilon"])),
@@ -114,7 +120,7 @@ def _privacy(privacy: dict[str, Any]) -> str:
     ]
     releases = [
         (", ".join(r["attributes"]), r["mechanism"], epsilon(r["epsilon"]),
-         "under the party's name" if r["crowd"] is None else f"in a total over {r['crowd']}")
+         seen_as(r["mechanism"], r["crowd"]))
         for r in privacy["releases"]
     ]  # fmt: skip
     return (
@@ -172,7 +178,14 @@ def _pairs(result: dict[str, Any]) -> str:
         ]
         title = " by ".join(pair["attributes"])
         parts.append(f"<h3>{_text(title)}</h3>" + _table(("", *columns_of), shown))
-    return "<h2>Tables</h2>" + "\n".join(parts) if parts else ""
+    alone = sum(count == 1 for pair in result.get("pairs", []) for row in pair.get("counts", ())
+                for count in row)  # fmt: skip
+    note = (
+        f"{alone} cells count a single person: whoever knows one answer of such a person learns "
+        "the other."
+    )
+    exact = alone and not result.get("noise")
+    return "<h2>Tables</h2>" + _notes([note] * bool(exact)) + "\n".join(parts) if parts else ""
 
 
 def _cell(value: float | None) -> object:
@@ -209,22 +222,19 @@ def _groups(result: dict[str, Any]) -> str:
         ("chance to find a person's record, average", f"{found['average']:.1%}"),
         ("chance to find a person's record, highest", f"{found['highest']:.1%}"),
     ]
-    if result["admission"] == "open":
-        told = (
-            f"<p>Anybody could join: the study was open. Whoever brings "
-            f"{result['fake_parties_to_single_out_one']} parties of her own into the smallest "
-            "group learns what the remaining member answered; fewer leave her with as many "
-            "candidates less. A registrar prevents it.</p>"
-        )
-    else:
-        told = "<p>A registrar admitted every party: each is another person.</p>"
     rows = [
         (p["attribute"], p["l_diversity"], f"{p['entropy_l_diversity']:.2f}",
          f"{p['t_closeness']:.3f}")
         for p in result["protection"]
     ]  # fmt: skip
     head = ("confidential", "different values (l)", "effective values", "distance to all (t)")
-    return "<h2>How well the groups hide</h2>" + _table((), facts) + _table(head, rows) + told
+    notes = groups_notes(result, open_study=result["admission"] == "open")
+    return (
+        "<h2>How well the groups hide</h2>" + _table((), facts)
+        + "<p>In the worst group:</p>" + _table(head, rows) + _notes(notes)
+        + "<p>The records are in release.csv (Anatomy: quasi_identifiers.csv and "
+        "confidential.csv), who is in which group in groups.csv.</p>"
+    )  # fmt: skip
 
 
 def _masks(result: dict[str, Any]) -> str:
@@ -241,7 +251,16 @@ def _masks(result: dict[str, Any]) -> str:
         "<p>Whoever believes that all used the recommended mask, and puts all masked values "
         "together, is left with so many possible values for a person.</p>"
     )
-    return "<h2>What the masks leave open</h2>" + told + _table(head, rows)
+    notes = masks_notes(result, open_study=result["admission"] == "open")
+    files = (
+        "<p>The records are in release.csv, as they were masked in masked.csv, the original values "
+        "of each attribute in values.csv.</p>"
+    )
+    return "<h2>What the masks leave open</h2>" + told + _table(head, rows) + _notes(notes) + files
+
+
+def _notes(notes: Sequence[str]) -> str:
+    return "".join(f"<p><b>Note:</b> {_text(note)}</p>" for note in notes)
 
 
 def _costs(cost: dict[str, Any]) -> str:

@@ -26,6 +26,7 @@ from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.estimation.dependence import Dependence, Table, dependence
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import HIDDEN
+from mpc_rr.folder import FORMAT, VERSION
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.privacy.ledger import Ledger, bounded
 from mpc_rr.privacy.odds import in_words
@@ -49,8 +50,6 @@ from mpc_rr.release import (
 from mpc_rr.scenario import Study, study_json
 from mpc_rr.schema import Schema
 from mpc_rr.study import StudyResult
-
-FORMAT_VERSION = 1
 
 
 def pair_names(schema: Schema) -> list[tuple[str, str]]:
@@ -116,8 +115,8 @@ def result_document(result: StudyResult) -> dict[str, Any]:
     study, outcome = result.study, result.outcome
     transcript = transcript_lines(outcome.transcript)
     document: dict[str, Any] = {
-        "format": "mpc-rr result",
-        "version": FORMAT_VERSION,
+        "format": FORMAT,
+        "version": VERSION,
         "status": "done" if outcome.result is not None else "aborted",
         "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
         "protocol": study.protocol.name,

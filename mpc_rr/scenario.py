@@ -12,7 +12,7 @@ import math
 import re
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -24,9 +24,9 @@ from mpc_rr.network.messages import (
     STEPS_BEFORE_PROTOCOL,
     is_name,
 )
+from mpc_rr.plain_validation import plain
 from mpc_rr.protocols import PROTOCOL_NAMES, AnyProtocol
-from mpc_rr.protocols.mask_enrolment import MaskingOptions
-from mpc_rr.protocols.secure_sum import SMALLEST
+from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, interval_labels
 from mpc_rr.simulation.faults import Faults
@@ -241,53 +241,34 @@ def load_scenario(path: Path, data: Path | None = None) -> Scenario:
 def _parse(path: Path) -> _File:
     try:
         tables: dict[str, Any] = tomllib.loads(read_text(path))
-        _check_protocol_name(tables.get("protocol"))
-        return msgspec.convert(tables, _File)
+        chosen = _protocol_kind(tables.get("protocol"))
     except DataError as error:
         raise ScenarioError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"not a TOML file: {error}") from None
     except RecursionError:
         raise ScenarioError("not a TOML file: nested too deeply") from None
+    try:
+        if chosen is not None:
+            msgspec.convert(tables["protocol"], chosen)
     except msgspec.ValidationError as error:
-        raise ScenarioError(_plain(str(error))) from None
+        raise ScenarioError(plain(error, chosen, start="protocol")) from None
+    try:
+        return msgspec.convert(tables, _File)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(plain(error, _File)) from None
 
 
-def _check_protocol_name(table: Any) -> None:
-    """msgspec does not say which names there are."""
+def _protocol_kind(table: Any) -> type[StudyProtocol] | None:
+    """The protocol that is named; msgspec does not say which names there are."""
     name = table.get("name") if isinstance(table, dict) else None
-    if name is not None and name not in PROTOCOL_NAMES:
-        known = ", ".join(PROTOCOL_NAMES)
-        raise ScenarioError(f"protocol.name: there is no protocol {name!r}; known are {known}")
-
-
-def _plain(message: str) -> str:
-    """msgspec's message with the place first: ``parties.count: Expected `int`, got `str```."""
-    what, _, where = message.partition(" - at `$")
-    place = where.rstrip("`").lstrip(".").replace("[...]", "")
-    if what.startswith("Invalid enum value"):
-        what = f"{what.removeprefix('Invalid enum value ')} is not {_allowed(place)}"
-    return f"{place}: {what}" if place else what
-
-
-def _allowed(place: str) -> str:
-    """The words that may stand at a place of the file; msgspec does not say which there are."""
-    field = place.rpartition(".")[2]
-    words = {
-        word
-        for kind in (*get_args(AnyProtocol), MaskingOptions, _AttributeTable)
-        for name, hint in get_type_hints(kind).items()
-        if name == field
-        for word in _words(hint)
-    }
-    return f"one of {', '.join(map(repr, sorted(words)))}"
-
-
-def _words(hint: Any) -> list[str]:
-    """The words of a ``Literal``, also inside a union."""
-    if get_origin(hint) is Literal:
-        return [str(word) for word in get_args(hint)]
-    return [word for inner in get_args(hint) for word in _words(inner)]
+    if name is None:
+        return None
+    for kind in get_args(AnyProtocol):
+        if kind.__struct_config__.tag == name:
+            return cast("type[StudyProtocol]", kind)
+    known = ", ".join(PROTOCOL_NAMES)
+    raise ScenarioError(f"protocol.name: there is no protocol {name!r}; known are {known}")
 
 
 def _scenario(path: Path, file: _File) -> Scenario:
@@ -323,7 +304,7 @@ def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
     try:
         return msgspec.convert(table, _AttributeTable)
     except msgspec.ValidationError as error:
-        raise ScenarioError(f"schema.{name}.{_plain(str(error))}") from None
+        raise ScenarioError(plain(error, _AttributeTable, start=f"schema.{name}")) from None
 
 
 def _attribute(name: str, table: _AttributeTable) -> Attribute:
@@ -353,15 +334,16 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
 
 def _check_study(study: Study) -> None:
     parties = study.parties
-    if parties.fewest < SMALLEST:
-        raise ScenarioError(
-            f"parties: a secure sum of fewer than {SMALLEST} parties hides nothing, because each "
-            "learns the others' answers from the total"
-        )
+    least, why = study.protocol.fewest
+    if parties.fewest < least:
+        field = "count" if parties.minimum is None else "minimum"
+        raise ScenarioError(f"parties.{field}: at least {least} are needed: {why}")
     if parties.count > MOST_PARTIES:
         raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
     if parties.fewest > parties.count:
-        raise ScenarioError(f"parties.minimum: {parties.fewest} is more than the {parties.count}")
+        raise ScenarioError(
+            f"parties.minimum: {parties.fewest} is more than the {parties.count} that are expected"
+        )
     if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
         raise ScenarioError(
             "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"

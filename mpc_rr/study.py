@@ -92,11 +92,13 @@ def _admit_all(scenario: Scenario, registrar: SigningKey | None) -> dict[str, Ad
     study = scenario.study
     if study.registrar is None:
         return {}
-    if registrar is None or registrar.public.hex() != study.registrar:
+    if registrar is None:
         raise InputError(
             f"study {study.name!r} has a registrar; to run it here, give the registrar's own key "
             "(--registrar FILE)"
         )
+    if registrar.public.hex() != study.registrar:
+        raise InputError(f"the key given is that of another registrar than of study {study.name!r}")
     people = {name: SigningKey.draw(SystemRandomness()) for name in scenario.party_names()}
     return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
 
@@ -144,6 +146,7 @@ async def _on_hosts(
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(len(parts), mp_context=spawn)
+    running: list[asyncio.Future[dict[str, Ending | MpcRrError]]] = []
     try:
         running = [
             loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
@@ -156,6 +159,8 @@ async def _on_hosts(
     except BaseException:
         for process in set(multiprocessing.active_children()) - set(others):
             process.terminate()  # it would wait for a coordinator that is gone
+        for one in running:
+            one.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -74,6 +74,8 @@ def _verify(folder: Path, receipt: Path | None) -> list[str]:
     confirmed.append(f"{len(transcript.keys) - 1} parties joined with keys of their own")
     members, session = _check_roster(transcript, result)
     confirmed.append(f"the roster names {len(members)} of them")
+    if study.registrar is not None:
+        confirmed.append("each of them was admitted by the study's registrar, as another person")
     ending = _with_reasons(_replay(transcript, session, members), result, members)
     if isinstance(ending, PairCounts) and ending.suppressed_below:
         confirmed.append(
@@ -104,7 +106,13 @@ def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
         try:
             raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
             opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
-        except (ValueError, KeyError, TypeError, binascii.Error, Rejected) as error:
+        except Rejected as error:
+            if error.reason == "other study":
+                raise DoesNotHold(
+                    f"{name}, line {number}: this message belongs to another study"
+                ) from None
+            raise DoesNotHold(f"{name}, line {number}: not a message ({error})") from None
+        except (ValueError, KeyError, TypeError, binascii.Error) as error:
             raise DoesNotHold(f"{name}, line {number}: not a message ({error})") from None
         lines.append(Line(number, opened))
     return lines

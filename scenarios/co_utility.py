@@ -1,11 +1,12 @@
 """Is it in everybody's own interest to follow the protocol? (Paper 004, sections 2.3 and 4.)
 
-    python scenarios/co_utility.py [--people 40] [--runs 3] [--json]
+    python scenarios/co_utility.py [--people 40] [--runs 12] [--json]
 
-All but one respondent follow the protocol; the last one, Ann, tries each strategy in turn. Every
-profile is played as a real (simulated) study, and two things are measured each time:
+All but one respondent follow the protocol; the last one, Ann, tries each strategy in turn (in each
+run another of the people is Ann). Every profile is played as a real (simulated) study, and two
+things are measured each time:
 
-* accuracy: how much of the true table (district by income) the release gets right, from 0 to 1;
+* accuracy: how much of the true table (district by income) the release gets right, 0 to 1;
 * exposure: how likely it is that somebody who knows Ann's district, age and education picks her
   confidential values out of what was published.
 
@@ -23,6 +24,7 @@ masking alone, and collaborating.
 
 import argparse
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +42,6 @@ from mpc_rr.study import run_study
 
 SURVEY = Path(__file__).parent / "anonymous_survey.toml"
 STRATEGIES = ("follow", "refuse", "free-ride", "deviate")
-ANN = 0
 INCOME_STEPS = (0, 15, 30, 60, 201)
 """Limits of the income classes, in steps of 100."""
 INTERESTS = (0.0, 0.25, 0.5, 1.0)
@@ -101,7 +102,8 @@ def measure(survey: Scenario, people: list[Record], strategy: str, seeds: range)
     """Play a strategy several times."""
     rows = []
     for seed in seeds:
-        ann, others = people[ANN], people[ANN + 1 :]
+        place = seed % len(people)
+        ann, others = people[place], people[:place] + people[place + 1 :]
         if strategy == "free-ride":
             invented = (
                 SeededRandomness(seed).below(201, ()),
@@ -111,7 +113,7 @@ def measure(survey: Scenario, people: list[Record], strategy: str, seeds: range)
         playing = others if strategy == "refuse" else [ann, *others]
         result = play(survey, playing, seed)
         sizes = [len(group) for group in result.groups for _ in group]
-        own = next((g for g in result.groups if list(result.known)[ANN] in g), ())
+        own = next((g for g in result.groups if min(result.known) in g), ())  # she is the first
         exposure = {"refuse": 0.0, "free-ride": 0.0, "deviate": 1.0}.get(strategy, 1 / len(own))
         hiding = [1 / size for size in sizes]
         if strategy == "deviate":  # whoever is in her group has one candidate less
@@ -153,9 +155,9 @@ def paradigms(survey: Scenario, people: list[Record], following: Measured) -> di
 def main() -> None:
     """Play, measure, show."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--people", type=int, default=40)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--people", type=int, default=40, help="how many respondents (40)")
+    parser.add_argument("--runs", type=int, default=12, help="how often each strategy is played")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead")
     options = parser.parse_args()
     survey = load_scenario(SURVEY)
     people = survey.records()[: options.people]
@@ -184,7 +186,15 @@ def main() -> None:
 def show(found: dict[str, Measured], ways: dict[str, Measured], threshold: float) -> None:
     """Tables for people."""
     console = Console()
-    for title, rows in (("What each strategy brings Ann", found), ("Three ways (§4)", ways)):
+    console.print(
+        "Ann is one of the respondents; all others follow the protocol. She can follow, refuse to "
+        "take part, free-ride (take part with invented values) or deviate (tell everybody which "
+        "record is hers). Accuracy: how much of the true table the release gets right, 0 to 1. "
+        "Exposure: how likely her values are picked out by whoever knows her quasi-identifiers.",
+        highlight=False,
+    )
+    three = "Three ways: trust a collector, mask alone, or collaborate"
+    for title, rows in (("What each strategy brings Ann", found), (three, ways)):
         shown = Table(title=title, title_justify="left")
         for heading in ("", "accuracy", "exposure of Ann", "of the others"):
             shown.add_column(heading, justify="right" if heading else "left")
@@ -204,12 +214,18 @@ def show(found: dict[str, Measured], ways: dict[str, Measured], threshold: float
             grid.add_row(f"{interest:g}", *replies)
         console.print(grid)
     console.print(
-        f"Following is Ann's best reply as long as her concern is below {threshold:.3f} of her "
-        "interest: what her own false answer would cost the data, divided by her exposure. The "
-        "more people, the less one answer matters, and the smaller this is; deviating never pays.",
+        f"In short: following is Ann's best reply as long as her concern about exposure is below "
+        f"{threshold:.3f} of her interest in the data: what her own false answer would cost the "
+        "data, divided by her exposure. The more people, the less one answer matters, and the "
+        "smaller this is. Whoever is more concerned does best with invented values; to tell "
+        "everybody which record is one's own never pays. (Concern and interest: how much one "
+        "would give for full exposure not to happen, and for perfect data.)",
         highlight=False,
     )
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

@@ -1,5 +1,6 @@
 """One HTML file that stands alone and hides nothing it should show."""
 
+import json
 import re
 from html.parser import HTMLParser
 
@@ -81,10 +82,18 @@ def test_failed_and_incomplete_studies_have_a_report_too(tmp_path):
 
 
 def test_what_is_no_result_folder_is_told(tmp_path):
-    with pytest.raises(InputError, match="is not a result folder"):
+    with pytest.raises(InputError, match="there is no folder"):
+        report(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="is not a result folder: result"):
         report(tmp_path)
-    (tmp_path / "study.json").write_text("{")
     (tmp_path / "result.json").write_text("{}")
-    (tmp_path / "cost.json").write_text("{}")
-    with pytest.raises(InputError, match="is not a result folder"):
+    with pytest.raises(InputError, match="is not the result of a study, or damaged"):
+        report(tmp_path)
+    document = {"format": "mpc-rr result", "version": 9, "status": "done"}
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="is of format version 9; this program knows 1"):
+        report(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps(document | {"version": 1}))
+    (tmp_path / "study.json").write_text("{")
+    with pytest.raises(InputError, match="is damaged"):
         report(tmp_path)

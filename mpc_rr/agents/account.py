@@ -126,6 +126,7 @@ class Account:
             "description": study.description,
             "protocol": study.protocol.name,
             "parties": study.parties.count,
+            "registrar": study.registrar is not None,
             "questions": {
                 a.name: list(a.categories) or [a.answers] for a in study.schema.attributes
             },

@@ -42,7 +42,8 @@ class Terms:
         person, admission = self.admission
         if not admitted(registrar, study.digest, person.public, admission):
             raise InputError(
-                f"your admission is not to this very study {study.name!r}, or not by its registrar"
+                f"your admission is not for the key in your pass, not to this very study "
+                f"{study.name!r} (its file may have been changed since), or not by its registrar"
             )
 
     def pass_for(self, study: Study, run: bytes, identity: PublicIdentity) -> Pass | None:

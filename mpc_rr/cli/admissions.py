@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from mpc_rr.agents.terms import Admitted
 from mpc_rr.cli.app import JsonOption, StudyFile, Verbose, app
-from mpc_rr.console import plain_errors, print_json
+from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.crypto.admission import SigningKey, admitted
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import SystemRandomness
@@ -40,6 +41,11 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
         key = SigningKey.draw(SystemRandomness())
         _write_new(key_file, {"kind": "mpc-rr registrar", "key": key.private_hex(), "admitted": {}})
         typer.echo(f'registrar = "{key.public.hex()}"')
+        messages().print(
+            "Put this line into the study file, before its first \\[section]. Whoever has "
+            f"{escape(str(key_file))} can admit anybody: keep it, and a copy, to yourself.",
+            highlight=False,
+        )  # fmt: skip
 
 
 @registrar_app.command("admit")
@@ -74,7 +80,10 @@ def _admit(study: Study, key_file: Path, person: str, public: str) -> str:
     book = _read(key_file, "mpc-rr registrar")
     key = SigningKey(bytes.fromhex(book["key"]))
     if study.registrar != key.public.hex():
-        raise InputError(f'the study file must say: registrar = "{key.public.hex()}"')
+        raise InputError(
+            f"this is not the key of the study's registrar; to be it, the study file must say, "
+            f'before its first [section]: registrar = "{key.public.hex()}"'
+        )
     known = book["admitted"].setdefault(study.digest.hex(), {})
     name = unicodedata.normalize("NFKC", " ".join(person.split())).casefold()
     _check_new(known, name, public)
@@ -104,7 +113,10 @@ def _check_new(known: dict[str, str], person: str, public: str) -> None:
     if not re.fullmatch(r"[0-9a-f]{64}", public):
         raise InputError("--public takes the 64 hexadecimal digits that `mpc-rr enrol` printed")
     if known.get(person, public) != public:
-        raise InputError(f"{person!r} has been admitted to this study before, with another key")
+        raise InputError(
+            f"{person!r} has been admitted to this study before, with another key (capitals and "
+            "spaces do not count; another person of that name needs something to be told apart by)"
+        )
     others = [name for name, key in known.items() if key == public and name != person]
     if others:
         raise InputError(f"this key is that of {others[0]!r}, who has been admitted before")
@@ -134,6 +146,11 @@ def enrol(
         if (study_file is None) != (admission is None):
             raise InputError("--study and --admission belong together")
         if not pass_file.exists():
+            if study_file is not None:
+                raise InputError(
+                    f"there is no {pass_file}; the admission is for the key in the pass that you "
+                    "made before"
+                )
             key = SigningKey.draw(SystemRandomness())
             empty = {"kind": "mpc-rr pass", "key": key.private_hex(), "admissions": {}}
             _write_new(pass_file, empty)
@@ -165,6 +182,10 @@ def _check_admission(study: Study, key: SigningKey, admission: str) -> None:
 def read_pass(path: Path, study: Study) -> Admitted | None:
     """A person's key and her admission to this study; None if the study asks for none."""
     if study.registrar is None:
+        messages().print(
+            f"[yellow]Note[/]: study {study.name} is open to everybody; your pass is not used.",
+            highlight=False,
+        )
         return None
     book = _read(path, "mpc-rr pass")
     admission = book["admissions"].get(study.digest.hex())

@@ -15,9 +15,10 @@ app = typer.Typer(
     help="""
 Statistics on private data without a trusted collector.
 
-Parties, each holding one private record, and a coordinator that cannot read their messages count
-together over an MQTT broker: how often each pair of answers occurs, and how strongly the
-questions depend on each other. Nobody is shown a record.
+Parties, each holding one private record, and a coordinator whom nobody has to trust work together
+over an MQTT broker. They count exactly, without showing any record (exact_pairs); or each
+randomizes its answers, and shares and tables are estimated (rr_… and others); or they publish
+records in which nobody can be picked out (collaborative_…). The study file says which.
 
 Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]
 
@@ -39,7 +40,13 @@ BrokerOption = Annotated[
     ),
 ]
 OptionalBroker = Annotated[
-    str | None, typer.Option("--broker", envvar="MPC_RR_BROKER", help="As for the coordinator.")
+    str | None,
+    typer.Option(
+        "--broker",
+        envvar="MPC_RR_BROKER",
+        show_envvar=True,
+        help="mqtt://user:password@host:port, or mqtts:// with TLS: the coordinator's broker.",
+    ),
 ]
 CaFile = Annotated[
     Path | None,
@@ -50,7 +57,10 @@ DataOption = Annotated[
     typer.Option("--data", help="A CSV file with the records, instead of the scenario's own data."),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", help="Folder for the results; must not exist yet.")
+    Path | None,
+    typer.Option(
+        "--out", help="Folder for the results (and a party's receipt); must not exist yet."
+    ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")

@@ -90,7 +90,7 @@ def party(
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
-    """Take part in a study with one record. The record never leaves this process.
+    """Take part in a study with one record. What of it leaves this process, --explain says.
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
@@ -106,12 +106,12 @@ def party(
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
-        if state is None:
-            _note_no_books()
-        _check_fingerprint(coordinator)
         admission = None if own_pass is None else read_pass(own_pass, study)
         terms = Terms(coordinator, account, _choices(mask, candidates), admission, again)
         terms.check(study)  # told before anything is sent
+        _check_fingerprint(coordinator)
+        if state is None:
+            _note_no_books()
         ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
@@ -133,7 +133,7 @@ def host(
     proxy: ProxyOption = None,
     passes: Annotated[
         Path | None,
-        typer.Option(help="Folder with the passes: 1.pass is that of the first record, and so on."),
+        typer.Option(help="Folder with the passes: 7.pass is that of record 7 of the CSV file."),
     ] = None,
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
@@ -203,8 +203,8 @@ def _accounts(state: Path | None, budget: float, numbers: range) -> Iterator[lis
 
 def _note_no_books() -> None:
     messages().print(
-        "[yellow]Note[/]: without --state nothing is remembered: whoever answers a study again "
-        "draws anew and gives away as much again, and --budget limits this study alone.",
+        "[yellow]Note[/]: without --state nothing is remembered: whoever takes part in a study "
+        "again may give away as much again, and --budget limits this study alone.",
         highlight=False,
     )
 
@@ -239,6 +239,8 @@ def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
         attribute, equals, mask = given.partition("=")
         if not (attribute and equals and mask):
             raise InputError(f"--mask must look like salary=noise:5000, not {given!r}")
+        if MASK_CHOICE + attribute in choices:
+            raise InputError(f"--mask is given twice for {attribute!r}; which one shall it be?")
         choices[MASK_CHOICE + attribute] = mask
     return choices
 
@@ -293,6 +295,7 @@ def _show_party_end(
     document = ending_document(end)
     if out is not None:
         written_or_printed(document, lambda: write_ending(end, out))
+        messages().print(f"Your result and receipt are in {out}", highlight=False, soft_wrap=True)
     if as_json:
         print_json(document)
     else:

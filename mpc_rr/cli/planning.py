@@ -71,6 +71,12 @@ def plan(
         study = load_scenario(study_file).study
         n = study.parties.count if respondents is None else respondents
         sizes = study.schema.sizes
+        numeric = [a.name for a in study.schema.attributes if a.numeric]
+        if numeric:
+            raise InputError(
+                f"{numeric[0]!r} is a number with {sizes[study.schema.names.index(numeric[0])]:,} "
+                "possible values; randomized designs need categories: give it bins"
+            )
         if (epsilon is None) == (error is None):
             raise InputError("give either --epsilon or --error")
         budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon

@@ -120,6 +120,7 @@ def check(
     """Check a scenario file, and its data if it names any, without running it."""
     with plain_errors(verbose):
         scenario = load_scenario(scenario_file, data)
+        scenario.study.check_open()
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
         facts = scenario_facts(scenario, records)
@@ -222,6 +223,7 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
         print_json(document | {"folder": str(folder)})
     else:
         show_result(Console(), result, seconds)
-        Console().print(f"Results are in {escape(str(folder))}", highlight=False, soft_wrap=True)
+        what = "Results are in" if result.outcome.result is not None else "What happened is in"
+        Console().print(f"{what} {escape(str(folder))}", highlight=False, soft_wrap=True)
     if result.outcome.result is None:
         raise Aborted(f"the study failed: {result.outcome.cause}", result.outcome.culprits)

@@ -60,12 +60,17 @@ class _Wait:
         self.session, self.step = session, step
         self.wanted = tuple(senders)
         self.missing = dict.fromkeys(self.wanted)
-        self.wake = asyncio.Event()
+        self.wake, self.expired = asyncio.Event(), False
         self.started = self.latest = asyncio.get_running_loop().time()
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
         """When only so many are missing, how long after the latest to wait for them."""
+
+    def expire(self) -> None:
+        """The time to wait for once is over."""
+        self.expired = True
+        self.wake.set()
 
     def deadline(self, timeout_s: float) -> float:
         """When this wait ends at the latest, as things stand."""
@@ -269,6 +274,7 @@ class Mailbox:
                         f"within {timeout_s:g} s",
                         wait.missing,
                     )
+                wait.expired = False
                 if not await self._woken(wait, min(self.ask_again_s, left_s)):
                     for sender in tuple(wait.missing):
                         if sender in self.keys:
@@ -278,13 +284,14 @@ class Mailbox:
 
     @staticmethod
     async def _woken(wait: _Wait, timeout_s: float) -> bool:
+        """Whether something happened before the time was over."""
+        timer = asyncio.get_running_loop().call_later(timeout_s, wait.expire)
         try:
-            async with asyncio.timeout(timeout_s):
-                await wait.wake.wait()
-        except TimeoutError:
-            return False
+            await wait.wake.wait()
+        finally:
+            timer.cancel()
         wait.wake.clear()
-        return True
+        return not wait.expired
 
     async def _ask_again(self, wait: _Wait, sender: str) -> None:
         raw = self.write(wait.session, Again.step, sender, Again(wait.session, wait.step))

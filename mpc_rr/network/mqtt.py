@@ -131,11 +131,7 @@ class MqttConnection:
         except MqttConnectError as error:
             raise self._refused(error) from None
         except (aiomqtt.MqttError, TimeoutError, OSError, ValueError) as error:
-            raise BrokerError(
-                f"no MQTT broker answers at {self._url.where} (waited at most "
-                f"{CONNECT_TIMEOUT_S:g} s): {str(error) or 'no answer'}; "
-                "is it running, and is the address right?"
-            ) from None
+            raise BrokerError(self._no_answer(error)) from None
         try:
             await self._subscribe(client)
         except BaseException:
@@ -144,6 +140,16 @@ class MqttConnection:
         self._client = client
         self._online.set()
         return client
+
+    def _no_answer(self, error: BaseException) -> str:
+        reason = str(error) or f"no answer within {CONNECT_TIMEOUT_S:g} s"
+        through, hints = "", ["is it running, and is the address right?"]
+        if self._url.proxy is not None:
+            through = " through the proxy {}:{}".format(*self._url.proxy)
+            hints.append("Is the proxy there, and does it speak SOCKS?")
+        if self._url.tls:
+            hints.append("Does it speak TLS? (mqtt:// is without)")
+        return f"no MQTT broker answers at {self._url.where}{through}: {reason}; {' '.join(hints)}"
 
     async def _subscribe(self, client: aiomqtt.Client) -> None:
         try:

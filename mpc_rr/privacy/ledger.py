@@ -82,18 +82,24 @@ class Ledger:
 
     def check(self, *planned: Release) -> None:
         """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
-        total = self.spent + math.fsum(release.epsilon for release in planned)
-        if total > self.budget * (1 + 1e-9):
-            cost = math.fsum(release.epsilon for release in planned)
-            if math.isinf(cost):
-                raise OverdrawnError(
-                    "no ε bounds what this would give away (exact counts are published), so it "
-                    f"exceeds the budget of {self.budget:.3g}"
-                )
+        cost = math.fsum(release.epsilon for release in planned)
+        if cost == 0 or self.spent + cost <= self.budget * (1 + 1e-9):
+            return
+        if math.isinf(cost):
+            without = next(release for release in planned if math.isinf(release.epsilon))
             raise OverdrawnError(
-                f"this would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent before, the "
-                f"total {total:.3g} exceeds the budget of {self.budget:.3g}"
+                f"no ε bounds what this would give away ({without.mechanism}: "
+                f"{', '.join(without.attributes)}), so it exceeds the budget of {self.budget:.3g}"
             )
+        if math.isinf(self.spent):
+            raise OverdrawnError(
+                f"no ε bounds what was given away before; the budget of {self.budget:.3g} allows "
+                "nothing more"
+            )
+        raise OverdrawnError(
+            f"this would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent before, the total "
+            f"{self.spent + cost:.3g} exceeds the budget of {self.budget:.3g}"
+        )
 
     def charge(self, *releases: Release) -> None:
         """Record releases, before they are made; `OverdrawnError` if the budget does not allow."""

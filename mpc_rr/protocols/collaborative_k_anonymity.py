@@ -179,6 +179,11 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         """All must see the same board."""
         return True
 
+    @property
+    def fewest(self) -> tuple[int, str]:
+        """A group, and the relays."""
+        return max(self.k, self.mix.count), f"a group of {self.k}, and {self.mix.count} relays"
+
     def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
         if self.k < 2:

@@ -144,6 +144,11 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         """All must see the same board."""
         return True
 
+    @property
+    def fewest(self) -> tuple[int, str]:
+        """The relays."""
+        return self.mix.count, f"{self.mix.count} relays"
+
     def check(self, schema: Schema, parties: int) -> None:
         """The options must make sense."""
         check_roles(schema, self.open, self.confidential)
@@ -192,7 +197,17 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
         """No ε bounds what a mask of limited width may tell."""
         told = [Release(study, "told to everybody", self.open, math.inf)] if self.open else []
-        return [*told, Release(study, "masked values", self.confidential, math.inf)]
+        masked = [
+            Release(
+                study,
+                f"masked ({self.masks.get(name, 'none')} is recommended, the choice is yours), and "
+                "once as it is among all values, in no order",
+                (name,),
+                math.inf,
+            )
+            for name in self.confidential
+        ]
+        return [*told, *masked]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
 

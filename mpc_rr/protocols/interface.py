@@ -9,6 +9,7 @@ import msgspec
 from mpc_rr.errors import InputError
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
+from mpc_rr.protocols.secure_sum import SMALLEST
 from mpc_rr.schema import Record, Schema
 
 
@@ -62,6 +63,11 @@ class StudyProtocol(
     def name(self) -> str:
         """Its name in a study file."""
         return str(type(self).__struct_config__.tag)
+
+    @property
+    def fewest(self) -> tuple[int, str]:
+        """With how few parties it can go on at all, and why."""
+        return SMALLEST, "among fewer, each could tell what the others answered"
 
     def check(self, schema: Schema, parties: int) -> None:
         """`InputError` if the options make no sense with this schema and so many parties."""

@@ -174,7 +174,7 @@ async def mix_party(
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
     final = None if own is None else FinalKey(board.head, own.final.reveal())
     finals = await post_party(session, board, FinalKey, final, authors=relays, even_if_few=True)
-    missing = _missing_final_keys(cascade, finals)
+    missing = _missing_final_keys(board, cascade, finals)
     if missing:
         relay = min(missing)
         raise Refused(f"the messages cannot be opened without {relay} ({missing[relay]})")
@@ -195,15 +195,21 @@ async def _output_party(session: PartySession, board: Board, cascade: Cascade) -
     return output
 
 
-def _missing_final_keys(cascade: Cascade, keys: Mapping[str, FinalKey]) -> dict[str, str]:
+def _missing_final_keys(
+    board: Board, cascade: Cascade, keys: Mapping[str, FinalKey]
+) -> dict[str, str]:
     """Which relays have not shown their final keys, and how that looks."""
-    missing = {}
-    for relay, public in zip(cascade.relays, cascade.final, strict=True):
-        if relay not in keys:
-            missing[relay] = f"{FinalKey.step}: the coordinator shows none"
-        elif LayerKey.revealed(keys[relay].key, public) is None:
-            missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
-    return missing
+
+    def found() -> dict[str, str]:
+        missing = {}
+        for relay, public in zip(cascade.relays, cascade.final, strict=True):
+            if relay not in keys:
+                missing[relay] = f"{FinalKey.step}: the coordinator shows none"
+            elif LayerKey.revealed(keys[relay].key, public) is None:
+                missing[relay] = f"{FinalKey.step}: it is not the final key that was posted"
+        return missing
+
+    return once_per_host((board.head, LayerKey), found)
 
 
 def _read(
@@ -364,7 +370,7 @@ async def mix_coordinator(
 
     # Step 5: publish the final keys and read the messages. Whoever keeps hers back is named.
     finals = await post_coordinator(session, board, FinalKey, authors=relays, enough=go_on_with_few)
-    missing = _missing_final_keys(cascade, finals) | {
+    missing = _missing_final_keys(board, cascade, finals) | {
         relay: board.lost[relay] for relay in relays if relay in board.lost
     }
     if missing:

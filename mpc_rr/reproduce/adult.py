@@ -100,7 +100,8 @@ def _fetch(url: str, progress: Callable[[int, int], None], size: int) -> bytes:
         known = getattr(error, "reason", None) or getattr(error, "strerror", None)
         reason = one_line(str(known or error)) or type(error).__name__
         raise DataError(
-            f"cannot download {url}: {reason}; get the file elsewhere and give it with --data"
+            f"cannot download {url}: {reason}; get the file elsewhere; `mpc-rr reproduce` takes "
+            "it with --data"
         ) from None
     return bytes(received)
 

@@ -88,8 +88,10 @@ def test_what_is_wrong_is_said_in_one_line(here, registered):
         (("registrar", "admit", study, "--key", key, "--person", " ", "--public", public.strip()),
          "--person is empty"),
         (("registrar", "admit", SCENARIOS / "hidden_in_groups.toml", "--key", key, "--person", "x",
-          "--public", public.strip()), "the study file must say: registrar ="),
+          "--public", public.strip()), "registrar = \""),
         (("enrol", own, "--study", study), "belong together"),
+        (("enrol", registered / "typo.pass", "--study", study, "--admission", "00"),
+         "the admission is for the key in the pass that you made before"),
         (("enrol", own, "--study", study, "--admission", "zz"), "not for your key"),
         (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml", "--admission", "00"),
          "it is open to everybody"),
@@ -102,6 +104,7 @@ def test_what_is_wrong_is_said_in_one_line(here, registered):
         code, _, err = here(*arguments)
         assert code == 2, (arguments, err)
         assert says in err.strip().splitlines()[-1], err
+    assert not (registered / "typo.pass").exists()
 
 
 def test_a_whole_run_with_the_registrars_key(here, registered):

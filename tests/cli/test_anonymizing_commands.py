@@ -62,7 +62,16 @@ def test_verify_notices_a_changed_release(here, tmp_path, name):
     ("change", "says"),
     [
         (("k = 4", "k = 1"), "protocol: k must be 2 or more, not 1"),
-        (("k = 4", "k = 9"), "protocol: k is 9, more than the 8 parties"),
+        (("k = 4", "k = 9"), "parties.count: at least 9 are needed: a group of 9"),
+        (("count = 8", "count = 8\nminimum = 3"), "parties.minimum: at least 4 are needed"),
+        (("k = 4", "k = 4\nrelease_ = 'anatomy'"), "did you mean 'release'?"),
+        (("k = 4", "k = 4\ncolour = 'red'"), "protocol: there is no 'colour' here; it is one of"),
+        (("k = 4", 'k = "four"'), "protocol.k: a whole number is due here, not text in quotes"),
+        (
+            ('csv = "eight_neighbours.csv"', 'csv = "x.csv"\nregistrar = "00"'),
+            "data: 'registrar' belongs at the top of the file, before the first [section]",
+        ),
+        (("lowest = 0", "lowst = 0"), "there is no 'lowst' here; did you mean 'lowest'?"),
         (('["salary"]', '["age"]'), "'age' cannot be confidential and told to all"),
         (("highest = 120", "highest = -1"), "lowest must be below highest"),
         (('"mdav"', '"magic"'), "one of 'generalization', 'mdav', 'mondrian'"),
@@ -92,6 +101,7 @@ def test_a_value_that_is_no_number_is_told_with_its_line(here, tmp_path):
         (("--mask", "salary"), "must look like salary=noise:5000"),
         (("--mask", "zip=none"), "'zip' is not confidential here"),
         (("--mask", "age=noise:many"), "'many' is not a number"),
+        (("--mask", "age=noise:5", "--mask", "age=none"), "--mask is given twice for 'age'"),
         (("--proxy", "http://x:1"), "a proxy must look like socks5://host:port"),
     ],
 )
@@ -110,6 +120,47 @@ def test_explain_says_what_is_asked_and_that_nothing_bounds_it(here):
     assert code == 0
     assert "0 to 120 in steps of 1" in out
     assert "ε without bound" in out
+    assert "seen as it is, among the values of 4 or more, in no order" in " ".join(out.split())
+    _, out, _ = here("party", MASKS, "--explain")
+    assert "noise:5000 is recommended, the choice is yours" in " ".join(out.split())
+
+
+def test_who_has_answered_without_bound_can_answer_the_same_again(here, tmp_path):
+    books = tmp_path / "books"
+    code, _, err = here("party", GROUPS, "--explain", "--state", books, "--budget", "3")
+    assert code == 2
+    assert_one_line(err, "no ε bounds what this would give away (told to everybody: zip, age)")
+
+
+def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
+    people = (SCENARIOS / "eight_neighbours.csv").read_text().splitlines()
+    same = [people[0], *(line.rsplit(",", 1)[0] + ",20000" for line in people[1:5]), *people[5:]]
+    (tmp_path / "eight_neighbours.csv").write_text("\n".join(same) + "\n")
+    (tmp_path / "study.toml").write_text(GROUPS.read_text())
+    folder = tmp_path / "out"
+    code, out, err = here("run", tmp_path / "study.toml", "--transport", "memory", "--out", folder)
+    assert code == 0, err
+    note = "1 group gives salary away, because all of its members have the same: 1."
+    assert note in " ".join(out.split())
+    here("report", folder)
+    assert note in (folder / "report.html").read_text()
+    here("run", MASKS, "--transport", "memory", "--out", tmp_path / "masked")
+    here("report", tmp_path / "masked")
+    assert "given away: for whoever" in (tmp_path / "masked" / "report.html").read_text()
+
+
+def test_records_are_not_queried_but_found_in_their_file(here, tmp_path):
+    here("run", GROUPS, "--transport", "memory", "--out", tmp_path / "out")
+    for command in (("query", "zip=13053"), ("synthesize", "--rows", "3", "--out", "x.csv")):
+        code, _, err = here(command[0], tmp_path / "out", *command[1:])
+        assert code == 2
+        assert_one_line(err, "what it found is in", "release.csv")
+
+
+def test_numbers_are_not_planned_as_categories(here):
+    code, _, err = here("plan", GROUPS, "--epsilon", "2")
+    assert code == 2
+    assert_one_line(err, "'age' is a number with 121 possible values", "give it bins")
 
 
 def test_check_speaks_of_values_not_of_pairs(here):

@@ -56,12 +56,13 @@ def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
 
 
 @pytest.mark.broker
-def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
+@pytest.mark.parametrize("options", [(), ("--hosts", "2")], ids=["one process", "hosts"])
+def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory, options):
     folder = tmp_path_factory.mktemp("tmp")
     scenario = small / "scenario.toml"
     slow = scenario.read_text().replace("round_s = 10", "round_s = 500")
     scenario.write_text(slow + '[[faults.silent]]\nparty = "party-3"\nstep = "share"\n')
-    process = start("run", scenario, env=os.environ | {"TMPDIR": str(folder)}, cwd=small)
+    process = start("run", scenario, *options, env=os.environ | {"TMPDIR": str(folder)}, cwd=small)
     while not any(folder.iterdir()):
         time.sleep(0.05)
     time.sleep(2)
@@ -87,7 +88,7 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory):
         (["run", "scenario.toml", "--out", "people.csv"], "people.csv exists already"),
         (["run", "scenario.toml", "--out", "full"], "full exists already"),
         (["run", "study.toml"], "there is no [data]"),
-        (["check", "bad.toml"], "bad.toml: parties.count: Expected `int`"),
+        (["check", "bad.toml"], "bad.toml: parties.count: a whole number is due here"),
         (["party", "study.toml", "--broker", "mqtt://h:1"], "either by --record FILE or by"),
         (["coordinate", "study.toml", "--broker", "mqtt://[::1"], "must look like"),
         (["coordinate", "study.toml", "--broker", "mqtt://h:0"], "must look like"),

@@ -24,7 +24,8 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     (small / "random.toml").write_text(RANDOMIZED)
     code, out, _ = here("party", small / "random.toml", "--explain")
     assert code == 0
-    assert "sport: ε 1.39, seen under your name" in out
+    said = " ".join(out.split())
+    assert "sport: randomized response; seen under your name; ε 1.39" in said
     assert "Whoever sees your answer can be at most" in out
     code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
@@ -76,7 +77,7 @@ def test_queries_and_invented_people(finished, here):
         (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (no, yes)"),
         (("query", "run", "sport"), "'sport' is not a condition"),
         (("query", "run", "sport=yes", "--level", "2"), "a confidence level lies between 0 and 1"),
-        (("query", "nothing", "sport=yes"), "nothing is not a result folder"),
+        (("query", "nothing", "sport=yes"), "there is no folder nothing"),
         (("synthesize", "run", "--rows", "0", "--out", "x.csv"), "rows must be positive"),
         (("synthesize", "run", "--rows", "1", "--out", "people.csv"), "exists already"),
         (("party", "random.toml", "--budget", "-1", "--explain"), "must not be negative"),
