@@ -331,11 +331,11 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
         console.print(f"  {escape(name)}: {escape(', '.join(categories))}", highlight=False)
     console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
     for release in explanation["releases"]:
-        seen = seen_as(release["mechanism"], release["crowd"]).replace("the party's", "your")
-        said = (
-            f"  {', '.join(release['attributes'])}: {release['mechanism']}; seen {seen}; "
-            f"ε {budget(release['epsilon'])}"
-        )
+        how = release["mechanism"]
+        seen = seen_as(how, release["crowd"]).replace("the party's", "your")
+        how = "randomized" if how == explanation["protocol"] else how
+        attributes = ", ".join(release["attributes"])
+        said = f"  {attributes}: {how}; seen {seen}; ε {budget(release['epsilon'])}"
         console.print(escape(said), highlight=False)
     if explanation["registrar"]:
         console.print("Only people with a pass of the study's registrar take part (--pass).")

@@ -143,11 +143,11 @@ def test_a_result_folder_gives_back_the_very_same_estimates(protocol, tmp_path):
 
 
 def test_folders_that_cannot_be_queried_are_told(tmp_path):
-    with pytest.raises(InputError, match="is not a result folder"):
+    with pytest.raises(InputError, match="there is no folder"):
         read_run(tmp_path / "nothing")
     exact = make_scenario(random_records(5, (2, 3)), (2, 3))
     write_results(run_study(exact, transport="memory"), tmp_path / "exact")
-    with pytest.raises(InputError, match="published tables of pairs"):
+    with pytest.raises(InputError, match=r"what it found is in .*pairs"):
         read_run(tmp_path / "exact")
     scenario = make_scenario(random_records(5, (2, 3)), (2, 3), protocol=RRJoint(epsilon=4.0))
     write_results(run_study(scenario, transport="memory"), tmp_path / "run")

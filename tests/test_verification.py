@@ -165,7 +165,7 @@ def test_what_is_no_result_folder_is_told(honest, tmp_path, file, content):
     (folder / file).write_text(content)
     with pytest.raises(InputError):
         verify(folder)
-    with pytest.raises(InputError, match="is not a result folder"):
+    with pytest.raises(InputError, match="there is no folder"):
         verify(tmp_path / "nothing")
 
 
@@ -234,7 +234,8 @@ def test_receipts_that_are_none_are_told(honest, tmp_path):
 @pytest.mark.parametrize("damage", [{}, {"study": None}, {"attempts": None}, {"silent": None}])
 def test_damaged_results_are_one_clear_error(honest, tmp_path, damage):
     folder = copy(honest, "rr_independent", tmp_path / "run")
-    result = json.loads((folder / "result.json").read_text()) if damage else {"status": "done"}
+    head = {"format": "mpc-rr result", "version": 1, "status": "done"}
+    result = json.loads((folder / "result.json").read_text()) if damage else head
     (folder / "result.json").write_text(json.dumps(result | damage))
     with pytest.raises(DoesNotHold):
         verify(folder)

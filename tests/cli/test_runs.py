@@ -25,7 +25,7 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     code, out, _ = here("party", small / "random.toml", "--explain")
     assert code == 0
     said = " ".join(out.split())
-    assert "sport: randomized response; seen under your name; ε 1.39" in said
+    assert "sport: randomized; seen under your name; ε 1.39" in said
     assert "Whoever sees your answer can be at most" in out
     code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",

@@ -108,6 +108,15 @@ def test_an_overdrawn_budget_is_refused_and_nothing_recorded():
     assert ledger.spent == 2.0
 
 
+def test_what_costs_nothing_is_never_refused():
+    """The same answer again, after something without bound."""
+    ledger = Ledger(releases=[release(math.inf)])
+    ledger.budget = 1.0
+    ledger.check()
+    with pytest.raises(OverdrawnError, match="no ε bounds what was given away before"):
+        ledger.check(release(0.1))
+
+
 @given(st.lists(st.floats(0, 1), max_size=30), st.floats(0, 10))
 def test_a_ledger_never_exceeds_its_budget(costs, budget):
     ledger = Ledger(budget=budget)
