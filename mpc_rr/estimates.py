@@ -52,6 +52,14 @@ class Condition:
 
     wanted: dict[int, tuple[int, ...]]
 
+    def in_words(self, schema: Schema) -> str:
+        """How it was understood: ``age = 16–30 & place = city | suburb``."""
+        return " & ".join(
+            f"{schema.names[attribute]} = "
+            + " | ".join(schema.attributes[attribute].text(code) for code in codes)
+            for attribute, codes in self.wanted.items()
+        )
+
     def indicator(self, sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Array]:
         """The attributes it speaks of, and a table of 0 and 1 over them."""
         attributes = tuple(self.wanted)

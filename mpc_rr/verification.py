@@ -328,7 +328,8 @@ def _with_reasons(ending: Ending, result: dict[str, Any], members: Sequence[str]
     lost = dict(result.get("lost", {}))
     if not isinstance(ending, PairCounts | RandomizedPairs | KAnonymous | MaskedRelease):
         return ending
-    if not set(lost) <= set(members) or ending.n != len(members) - len(lost):
+    withdrawn = len(ending.withdrawn) if isinstance(ending, KAnonymous) else 0
+    if not set(lost) <= set(members) or ending.n != len(members) - len(lost) - withdrawn:
         raise DoesNotHold("result.json: 'lost' names others than those who are not counted")
     confided = isinstance(ending, PairCounts) and ending.suppressed_below
     if not confided and _steps(lost) != _steps(ending.lost):

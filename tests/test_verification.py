@@ -3,10 +3,14 @@
 import base64
 import json
 
+import anonymizing
+import msgspec
 import pytest
+from anonymizing import IN_GROUPS
 from helpers import make_scenario, make_study, random_records, simulate
 
 from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError
 from mpc_rr.network.session import Gathered
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -15,6 +19,7 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results import write_ending, write_results
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import StudyResult, run_study
@@ -48,6 +53,34 @@ def test_silent_and_given_up_parties_are_no_obstacle(tmp_path):
     verify(finished(tmp_path / "a", RRIndependent(keep=0.6), silent, minimum=8))
     again = Faults(silent=(PartyFault("party-03", "share"),))
     verify(finished(tmp_path / "b", ExactPairs(), again, minimum=8))
+
+
+def test_a_masked_sum_whose_parties_have_passes_is_replayed(tmp_path):
+    registrar = SigningKey.draw(SeededRandomness(1))
+    faults = Faults(silent=(PartyFault("party-03", "masked_vector"),))
+    scenario = make_scenario(
+        random_records(14, SIZES, seed=3), SIZES, protocol=ExactPairs(sum="masked_sum"),
+        faults=faults, minimum=8,
+    )  # fmt: skip
+    study = msgspec.structs.replace(scenario.study, registrar=registrar.public.hex())
+    scenario = msgspec.structs.replace(scenario, study=study)
+    write_results(run_study(scenario, transport="memory", registrar=registrar), tmp_path / "run")
+    assert any("admitted by the study's registrar" in line for line in verify(tmp_path / "run"))
+
+
+def test_a_release_without_a_group_that_lost_somebody_is_replayed(tmp_path):
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    faults = Faults(silent=(PartyFault("party-2", "agreed"),))
+    scenario = anonymizing.make_scenario(protocol, faults=faults, minimum=3)
+    result = run_study(scenario, transport="memory", seed=1)
+    assert result.outcome.result.withdrawn
+    write_results(result, tmp_path / "run")
+    verify(tmp_path / "run")
+    document = json.loads((tmp_path / "run" / "result.json").read_text())
+    changed = json.dumps(document | {"withdrawn": []})
+    (tmp_path / "run" / "result.json").write_text(changed)
+    with pytest.raises(DoesNotHold):
+        verify(tmp_path / "run")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.console import messages, plain_errors, print_json
@@ -35,13 +36,18 @@ def query(
     """
     with plain_errors(verbose):
         found = read_run(run)
-        answer = found.estimates.query(parse_condition(condition, found.study.schema), level)
+        schema = found.study.schema
+        wanted = parse_condition(condition, schema)
+        if not all(wanted.wanted.values()):
+            raise InputError(f"nobody can meet this condition: {condition}")
+        answer = found.estimates.query(wanted, level)
         if as_json:
             print_json({**asdict(answer), "n": found.estimates.n, "level": level})
             return
         low, high = answer.interval
         Console().print(
-            f"{answer.count:,.0f} of {found.estimates.n:,} respondents ({answer.share:.1%}); "
+            f"{escape(wanted.in_words(schema))}: {answer.count:,.0f} of {found.estimates.n:,} "
+            f"respondents ({answer.share:.1%}); "
             f"with {level:.0%} confidence between {low:,.0f} and {high:,.0f}",
             highlight=False,
         )
