@@ -7,15 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
+from mpc_rr.agents.party import Party
 from mpc_rr.block_tables import blocks_document
 from mpc_rr.display_records import show_groups, show_masked
 from mpc_rr.errors import listing
@@ -36,7 +39,7 @@ from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.results import dependences, shown_counts, single_person_cells
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Attribute
-from mpc_rr.study import StudyResult, Watch
+from mpc_rr.study import StudyResult, Watch, WatchParties
 
 STEP_WORDS = {
     "join": "waiting for parties to join",
@@ -96,6 +99,38 @@ class _Progress:
             rows.add_row(escape(name), f"{share:.1%}", ProgressBar(1.0, share, width=30))
         traffic = f"{now.messages:,} messages · {size(now.bytes)} · {seconds:.0f} s"
         return Group(bar, rows, Text(traffic, style="dim"))
+
+
+class _PartyProgress:
+    """A live picture of the parties of one process."""
+
+    def __init__(self, parties: Sequence[Party]) -> None:
+        self._parties, self._spinner = parties, Spinner("dots")
+        self._started = time.monotonic()
+
+    def __rich__(self) -> RenderableType:
+        box, study = self._parties[0].mailbox, self._parties[0].study
+        if not box.run:
+            doing = "looking for the coordinator"
+        elif not box.session_root:
+            doing = f"waiting for the others ({study.parties.count} are expected)"
+        else:
+            doing = "waiting for the coordinator and the others"
+        records = f"{len(self._parties)} records" if len(self._parties) > 1 else "one record"
+        seconds = time.monotonic() - self._started
+        text = f"{study.name}, {records}: {doing} · {box.messages:,} messages · {seconds:.0f} s"
+        return Columns([self._spinner, Text(text)])
+
+
+def party_watcher(console: Console) -> WatchParties:
+    """A `mpc_rr.study.WatchParties` that draws on this console."""
+
+    @contextlib.contextmanager
+    def watch(parties: Sequence[Party]) -> Iterator[None]:
+        with Live(_PartyProgress(parties), console=console, refresh_per_second=8, transient=True):
+            yield
+
+    return watch
 
 
 def watcher(console: Console) -> Watch:

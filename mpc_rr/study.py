@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import multiprocessing
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Literal
@@ -31,7 +31,8 @@ from mpc_rr.simulation.faults import Faults, FaultyTransport
 
 Watch = Callable[[Coordinator], contextlib.AbstractContextManager[None]]
 """Shows a coordinator's progress for as long as its context lasts."""
-
+WatchParties = Callable[[Sequence[Party]], contextlib.AbstractContextManager[None]]
+"""The same for parties."""
 
 AT_THE_DOOR = 200
 """So many parties of one process ask to be admitted at the same time; the others wait."""
@@ -53,7 +54,7 @@ class StudyResult:
 
 
 @contextlib.contextmanager
-def unwatched(coordinator: Coordinator) -> Iterator[None]:  # noqa: ARG001
+def unwatched(whom: object) -> Iterator[None]:  # noqa: ARG001
     """Shows nothing."""
     yield
 
@@ -229,6 +230,7 @@ async def take_part(
     terms: Mapping[str, Terms] | None = None,
     seed: int | None = None,
     faults: Faults | None = None,
+    watch: WatchParties = unwatched,
 ) -> dict[str, Ending | MpcRrError]:
     """Take part in a study with some records, by the names of their parties.
 
@@ -238,7 +240,7 @@ async def take_part(
     rng, door = _randomness(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
         with _faulty(faults or Faults(), rng) as end:
-            return await run_parties(
+            parties = [
                 Party(
                     study,
                     name,
@@ -249,7 +251,9 @@ async def take_part(
                     door=door,
                 )
                 for name, record in records.items()
-            )
+            ]
+            with watch(parties):
+                return await run_parties(parties)
 
 
 @contextlib.contextmanager

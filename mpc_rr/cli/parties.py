@@ -40,7 +40,7 @@ from mpc_rr.cli.ends import written_or_printed
 from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
-from mpc_rr.display import show_ending, show_explanation
+from mpc_rr.display import party_watcher, show_ending, show_explanation
 from mpc_rr.errors import Aborted, InputError, MpcRrError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.messages import NAME_RULE
@@ -228,8 +228,8 @@ def _run_parties(
 ) -> dict[str, Ending | MpcRrError]:
     for own in terms.values():
         study.protocol.check_choices(study.schema, own.choices)  # told before anything is sent
-    with messages().status(f"taking part in study {study.name} with {len(records)} record(s)"):
-        return asyncio.run(take_part(study, url, records, terms=terms, seed=seed))
+    watch = party_watcher(messages())
+    return asyncio.run(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
