@@ -35,6 +35,7 @@ from mpc_rr.crypto import shamir
 from mpc_rr.crypto.masks import (
     SEED_BYTES,
     TAG_BYTES,
+    Mask,
     lock,
     mask,
     masks,
@@ -221,13 +222,10 @@ async def masked_sum_party(
         )
 
     # Step 4: add our own mask, and one with each neighbour that is there.
-    masked = values.astype(word(bits)) + mask(seed_of(own_secret), cells, bits)
-    there = [(k, seed) for k, seed, p in zip(place.neighbours, seeds, present, strict=True) if p]
-    masked += masks((seed for k, seed in there if place.number < k), cells, bits)
-    masked -= masks((seed for k, seed in there if place.number > k), cells, bits)
     before_sending()
     session.point_of_no_return()
-    packed = pack_bits(masked, bits)
+    there = [(k, seed) for k, seed, p in zip(place.neighbours, seeds, present, strict=True) if p]
+    packed = pack_bits(_masked(place, values, bits, own_secret, there), bits)
     if confided:
         await session.confide(ConfidedVector(packed))
     else:
@@ -258,6 +256,17 @@ async def masked_sum_party(
 
     done = await session.hear(SumDone, check=in_order)
     return None if confided else unpack_bits(done.total, cells, bits), done.count
+
+
+def _masked(
+    place: Place, values: Residues, bits: int, own_secret: bytes, there: list[tuple[int, bytes]]
+) -> Mask:
+    """The vector under our own mask, and one with each neighbour that is there."""
+    cells = len(values)
+    masked = values.astype(word(bits)) + mask(seed_of(own_secret), cells, bits)
+    masked += masks((seed for k, seed in there if place.number < k), cells, bits)
+    masked -= masks((seed for k, seed in there if place.number > k), cells, bits)
+    return masked
 
 
 def _unmasking(
@@ -400,16 +409,7 @@ async def masked_sum_coordinator(
 
     # Step 5: tell everybody who is left, and gather the shares that take off the masks.
     digest = _survivors_digest(vectors)
-    await session.hand_out(
-        {
-            name: Survivors(
-                _bitmap([k in alive for k in board.rows[numbers[name]].tolist()]),
-                len(alive),
-                digest,
-            )
-            for name in vectors
-        }
-    )
+    await session.hand_out(_survivors(board, {name: numbers[name] for name in vectors}, digest))
 
     def unmasking_in_order(message: Unmasking) -> None:
         if message.survivors != digest:
@@ -434,6 +434,17 @@ async def masked_sum_coordinator(
     packed = pack_bits(total, bits)
     await session.announce(SumDone(len(alive), digest, b"" if confided else packed))
     return unpack_bits(packed, cells, bits), tuple(vectors)
+
+
+def _survivors(board: Board, vectors: Mapping[str, int], digest: bytes) -> dict[str, Survivors]:
+    """What each who sent a vector is told of its neighbours."""
+    alive = set(vectors.values())
+    return {
+        name: Survivors(
+            _bitmap([k in alive for k in board.rows[number].tolist()]), len(alive), digest
+        )
+        for name, number in vectors.items()
+    }
 
 
 async def _pass_on_vouchers(
