@@ -227,6 +227,8 @@ class Coordinator:
         hello_name, address = self._hellos.get(identity, ("", ""))
         if hello_name != name or opened.envelope.header.run != self.mailbox.run:
             raise Rejected("unknown sender")
+        if opened.envelope.header.session != LOBBY_SESSION:
+            raise Rejected("other session")
         if not opened.signed_by(identity):
             raise Rejected("bad signature")
         fault = self.desk.show(opened, self.mailbox.run)
@@ -426,7 +428,8 @@ class Coordinator:
         present = [name for name in members if name not in doubtful]
         arrived = self.mailbox.take(session, ResultSeen.step, present)
         digest = result.digest
-        seen = {n: opened.raw for n, opened in arrived.items() if _digest_seen(opened) == digest}
+        for_us = {n: o for n, o in arrived.items() if o.envelope.header.target == COORDINATOR}
+        seen = {n: opened.raw for n, opened in for_us.items() if _digest_seen(opened) == digest}
         return seen, tuple(name for name in members if name not in seen)
 
     async def _conclude(

@@ -25,6 +25,8 @@ from mpc_rr.randomness import Randomness
 
 SEED_BYTES = 16
 TAG_BYTES = 16
+FIELD = 2**255 - 19
+""" Of the coordinates of X25519."""
 _NONCE, _COUNTER = bytes(12), CTR(bytes(16))
 _HASH = SHA256()
 _PROBE = X25519PrivateKey.from_private_bytes(bytes(31) + b"\1")
@@ -54,7 +56,12 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
 
 @functools.lru_cache(maxsize=65536)
 def is_key(public: bytes) -> bool:
-    """Whether one can agree with the owner of this public key: some 32 bytes are no proper key."""
+    """Whether one can agree with the owner of this public key: some 32 bytes are no proper key.
+
+    Nor is one that is written in another way than usual: two keys that differ are two.
+    """
+    if int.from_bytes(public, "little") >= FIELD:
+        return False
     try:
         agree(_PROBE, public)
     except ValueError:

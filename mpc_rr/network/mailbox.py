@@ -225,7 +225,9 @@ class Mailbox:
 
     def take(self, session: str, step: str, senders: Iterable[str]) -> dict[str, Opened]:
         """The filed messages of these senders; they are filed no longer."""
-        return {sender: self._filed.pop((session, step, sender)) for sender in senders}
+        taken = {sender: self._filed.pop((session, step, sender)) for sender in senders}
+        self._filed_by.subtract(taken.keys())
+        return taken
 
     async def wait_for_news(self, session: str, step: str, timeout_s: float) -> None:
         """Wait until `interrupt` raises something; `Dropout` if nothing does.

@@ -141,4 +141,7 @@ class Session:
         bundle = decode(opened.envelope.body, Bundle)
         if set(bundle.parcels) != set(holders):
             raise ValueError("it does not hold one parcel for each party")
+        most = self.mailbox.size_limit // max(len(self.parties), 1)
+        if any(len(parcel) > most for parcel in bundle.parcels.values()):
+            raise ValueError(f"a parcel is longer than {most} bytes")
         return bundle.parcels

@@ -67,6 +67,11 @@ def _check_hashes(fields: int, message: Commitments) -> None:
         raise ValueError(f"{fields} hashes of {HASH_BYTES} bytes are due")
 
 
+def _check_openings(fields: int, message: Openings) -> None:
+    if not len(message.values) == len(message.salts) == fields:
+        raise ValueError(f"{fields} values and as many salts are due")
+
+
 async def commit_party(
     session: PartySession, board: Board, values: Mapping[str, bytes]
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
@@ -120,7 +125,10 @@ async def _once_party(session: PartySession, board: Board, values: Mapping[str, 
     session.point_of_no_return()
     if values:
         session.tell_once(*TOLD)
-    openings = await post_party(session, board, Openings, Openings(board.head, hidden, salts))
+    openings = await post_party(
+        session, board, Openings, Openings(board.head, hidden, salts),
+        check=lambda message: _check_openings(len(fields), message),
+    )  # fmt: skip
 
     # Step 3: check everybody's.
     return _opened(session.context, board, fields, committed, openings)
@@ -153,7 +161,9 @@ async def _once_coordinator(
         session, board, Commitments, check=lambda message: _check_hashes(len(fields), message)
     )
     session.point_of_no_return()
-    openings = await post_coordinator(session, board, Openings)
+    openings = await post_coordinator(
+        session, board, Openings, check=lambda message: _check_openings(len(fields), message)
+    )
     return _opened(session.context, board, fields, committed, openings)
 
 
@@ -183,8 +193,6 @@ def _opened(
 def _wrong(
     context: bytes, party: str, fields: Sequence[str], committed: Commitments, opening: Openings
 ) -> str | None:
-    if not len(opening.values) == len(opening.salts) == len(fields):
-        return "it does not open every field"
     for field, value, salt, commitment in zip(
         fields, opening.values, opening.salts, committed.hashes, strict=True
     ):

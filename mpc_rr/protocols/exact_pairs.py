@@ -42,6 +42,10 @@ MOST_CORRUPT = 0.5
 """The share of parties that noise withstands unless the study says otherwise."""
 
 
+COUNTED = "counted", "this party's record was counted"
+"""What a party keeps of the run in which its record went into an exact sum."""
+
+
 class PublishedTables(Message, frozen=True):
     """Coordinator → everyone: the tables with small counts suppressed, cell by cell, as int64."""
 
@@ -201,6 +205,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> PairCounts:
         """A party's part: its record goes in, the counts come out."""
+        session.check_not_told_before(*COUNTED)
         layout, crowd = PairLayout(schema.sizes), self.crowd(session)
         noise = self._noise_of(session, layout)
         modulus = self._modulus(crowd, noise)
@@ -250,7 +255,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
     def _only_once(self, session: PartySession) -> None:
         """A second sum with other noise, or other parties, would tell more than was agreed."""
         if not self.noise_epsilon:
-            session.tell_once("counted", "this party's record was counted")
+            session.tell_once(*COUNTED)
         elif session.once("noisy sum", lambda _: session.occasion) != session.occasion:
             raise Refused(
                 "this party has given its noisy counts for this study before; a second sum would "

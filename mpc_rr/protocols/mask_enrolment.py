@@ -28,13 +28,15 @@ from mpc_rr.crypto.graph import HararyGraph, Places
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.crypto.masks import SEED_BYTES, MaskKey, derive, is_key
 from mpc_rr.crypto.merkle import MerkleTree, root_of
-from mpc_rr.errors import Dropout, Misconduct, listing
+from mpc_rr.errors import Dropout, InputError, Misconduct, listing
 from mpc_rr.network.messages import COORDINATOR, M, Message
+from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
 from mpc_rr.privacy.masking import Masking, Trust, masking_for
 
 DIE_BYTES = 16
+PERSON_BYTES = 32
 
 
 class MaskingOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,20 +59,6 @@ class MaskKeys(Message, frozen=True):
     die_hash: bytes
 
 
-class KeysFixed(Message, frozen=True):
-    """1, coordinator → everyone: the root of the tree over all keys."""
-
-    step: ClassVar[str] = "keys_fixed"
-    root: bytes
-
-
-class Die(Message, frozen=True):
-    """2, party → coordinator: its die, opened."""
-
-    step: ClassVar[str] = "die"
-    die: bytes
-
-
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A party in the tree of keys."""
 
@@ -80,6 +68,49 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     die_hash: bytes
     shown: Pass | None
     """Its pass, where the study has a registrar."""
+
+
+class KeysFixed(Message, frozen=True):
+    """1, coordinator → everyone: the root of the tree over all keys.
+
+    Where the study has a registrar, also the persons' keys, in the order of the leaves: nobody may
+    have two. All must have heard the same, or they do not find the same graph.
+    """
+
+    step: ClassVar[str] = "keys_fixed"
+    root: bytes
+    persons: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """On which the graph depends."""
+        return hashlib.sha256(b"mpc-rr keys fixed\0" + self.root + self.persons).digest()
+
+    def check_persons(self, entries: Mapping[int, Entry], leaves: int) -> None:
+        """``ValueError`` unless every leaf is another person, and these entries are at theirs."""
+        if not self.persons:
+            if any(entry.shown is not None for entry in entries.values()):
+                raise ValueError("the persons behind the keys are not told")
+            return
+        once_per_host((KeysFixed, self.digest, leaves), lambda: self._check_all_differ(leaves))
+        for at, entry in entries.items():
+            person = self.persons[at * PERSON_BYTES : (at + 1) * PERSON_BYTES]
+            if entry.shown is None or entry.shown.person != person:
+                raise ValueError(f"{entry.name} is another person than everybody was told")
+
+    def _check_all_differ(self, leaves: int) -> bool:
+        told = range(0, len(self.persons), PERSON_BYTES)
+        different = {self.persons[k : k + PERSON_BYTES] for k in told}
+        if not len(self.persons) // PERSON_BYTES == len(different) == leaves:
+            raise ValueError("a person is there twice")
+        return True
+
+
+class Die(Message, frozen=True):
+    """2, party → coordinator: its die, opened."""
+
+    step: ClassVar[str] = "die"
+    die: bytes
 
 
 class Player(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -109,8 +140,8 @@ def _die_hash(die: bytes) -> bytes:
     return hashlib.sha256(b"mpc-rr die\0" + die).digest()
 
 
-def _graph(keys_root: bytes, dice_root: bytes, nodes: int, degree: int) -> HararyGraph:
-    seed = hashlib.sha256(b"mpc-rr graph seed\0" + keys_root + dice_root).digest()
+def _graph(fixed: KeysFixed, dice_root: bytes, nodes: int, degree: int) -> HararyGraph:
+    seed = hashlib.sha256(b"mpc-rr graph seed\0" + fixed.digest + dice_root).digest()
     return HararyGraph(seed, nodes, degree)
 
 
@@ -183,11 +214,11 @@ async def enrol_party(session: PartySession, options: MaskingOptions) -> Place:
     entry = Entry(session.me, identity.public, own.public, _die_hash(die), session.own_pass)
     told = await session.told(
         Neighbourhood,
-        check=lambda told: _check_neighbourhood(session, told, fixed.root, entry, options),
+        check=lambda told: _check_neighbourhood(session, told, fixed, entry, options),
     )
     number = _own_number(told, entry)
     plan = options.plan(told.nodes, session.most)
-    graph = _graph(fixed.root, told.dice_root, told.nodes, plan.degree)
+    graph = _graph(fixed, told.dice_root, told.nodes, plan.degree)
     neighbours = graph.neighbours(number).tolist()
     players = [told.players[k].entry for k in neighbours]
     try:
@@ -211,7 +242,7 @@ def _own_number(told: Neighbourhood, entry: Entry) -> int:
 def _check_neighbourhood(
     session: PartySession,
     told: Neighbourhood,
-    keys_root: bytes,
+    fixed: KeysFixed,
     entry: Entry,
     options: MaskingOptions,
 ) -> None:
@@ -221,7 +252,7 @@ def _check_neighbourhood(
     if not fewest <= told.nodes <= told.keys <= session.most:
         raise ValueError(f"a graph of {told.nodes} parties with {told.keys} keys")
     degree = options.plan(told.nodes, session.most).degree
-    graph = _graph(keys_root, told.dice_root, told.nodes, degree)
+    graph = _graph(fixed, told.dice_root, told.nodes, degree)
     if set(players) != {number, *graph.neighbours(number).tolist()}:
         raise ValueError("these are not the neighbours that keys and dice give me")
     in_order = [players[k] for k in sorted(players)]
@@ -231,7 +262,8 @@ def _check_neighbourhood(
     if any(_die_hash(player.die) != player.entry.die_hash for player in in_order):
         raise ValueError("a die was changed after it was thrown")
     keys = {player.at: _encoded(player.entry) for player in in_order}
-    if root_of(keys, told.keys, told.keys_proof) != keys_root:
+    fixed.check_persons({player.at: player.entry for player in in_order}, told.keys)
+    if root_of(keys, told.keys, told.keys_proof) != fixed.root:
         raise ValueError("a neighbour's keys were not fixed before the dice were opened")
     dice = {k: _encoded(player) for k, player in players.items()}
     if root_of(dice, told.nodes, told.dice_proof) != told.dice_root:
@@ -285,13 +317,17 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
             keys[name].die_hash,
             session.pass_of(name),
         )
-        for name in _without_copied_keys(keys, lost)
+        for name in _without_copied_keys(session, keys, lost)
     ]
+    check_enough(session, entries, lost)
     keys_tree = MerkleTree([_encoded(entry) for entry in entries])
-    await session.announce(KeysFixed(keys_tree.root))
+    persons = b"".join(entry.shown.person for entry in entries if entry.shown is not None)
+    fixed = KeysFixed(keys_tree.root, persons)
+    await session.announce(fixed)
 
     # Step 2: gather the dice; those who opened theirs are in the graph.
-    dice = await gathered_or_lost(session, Die, set(keys), lost)
+    asked = {entry.name for entry in entries}
+    dice = await gathered_or_lost(session, Die, asked, lost, check=_check_die)
     honest = {
         e.name for e in entries if e.name in dice and _die_hash(dice[e.name].die) == e.die_hash
     }
@@ -299,8 +335,8 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
     players = [Player(e, at, dice[e.name].die) for at, e in enumerate(entries) if e.name in honest]
     check_enough(session, [player.entry.name for player in players], lost)
     dice_tree = MerkleTree([_encoded(player) for player in players])
-    plan = options.plan(len(players), session.most)
-    graph = _graph(keys_tree.root, dice_tree.root, len(players), plan.degree)
+    plan = _plan_for(session, options, len(players), lost)
+    graph = _graph(fixed, dice_tree.root, len(players), plan.degree)
     rows = graph.all_neighbours()
     await session.hand_out(
         {
@@ -312,11 +348,29 @@ async def enrol_coordinator(session: CoordinatorSession, options: MaskingOptions
     return Board(plan, vouching, graph, [player.entry.name for player in players], rows, lost)
 
 
-def _without_copied_keys(keys: Mapping[str, MaskKeys], lost: dict[str, str]) -> list[str]:
-    """Who has a key for masks that nobody else has; the others are lost."""
+def _plan_for(
+    session: CoordinatorSession, options: MaskingOptions, nodes: int, lost: dict[str, str]
+) -> Masking:
+    try:
+        return options.plan(nodes, session.most)
+    except InputError as error:
+        raise Dropout(f"{error}; {listing(lost)} left", lost) from None
+
+
+def _check_die(message: Die) -> None:
+    if len(message.die) != DIE_BYTES:
+        raise ValueError(f"a die has {DIE_BYTES} bytes")
+
+
+def _without_copied_keys(
+    session: CoordinatorSession, keys: Mapping[str, MaskKeys], lost: dict[str, str]
+) -> list[str]:
+    """Who has a key for masks that nobody else has, for whatever purpose; the others are lost."""
     often = Counter(message.key for message in keys.values())
+    identities = (session.identity_of(name) for name in keys)
+    often.update(key for identity in identities for key in (identity.signing, identity.sealing))
     copied = [name for name in sorted(keys) if often[keys[name].key] > 1]
-    lost |= dict.fromkeys(copied, f"{MaskKeys.step}: another party has the same key")
+    lost |= dict.fromkeys(copied, f"{MaskKeys.step}: its key for masks is there twice")
     return [name for name in sorted(keys) if name not in copied]
 
 
@@ -354,7 +408,9 @@ async def gathered_or_lost(
     return dict(sorted(gathered.messages.items()))
 
 
-def check_enough(session: CoordinatorSession, there: Collection[str], lost: dict[str, str]) -> None:
+def check_enough(
+    session: CoordinatorSession, there: Collection[object], lost: dict[str, str]
+) -> None:
     """`Dropout` if fewer are left than the study, or any sum, needs."""
     if len(there) < max(session.fewest, 3):
         raise Dropout(

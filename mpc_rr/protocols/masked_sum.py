@@ -49,6 +49,7 @@ from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
 from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
 from mpc_rr.protocols.mask_enrolment import (
+    PERSON_BYTES,
     Board,
     Die,
     MaskingOptions,
@@ -156,7 +157,8 @@ def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingO
     # The more have left, the more neighbours are needed: the corrupt ones stay.
     degree = min(8 * options.plan(max(parties, 3)).degree, parties)
     depth = max(parties - 1, 1).bit_length()
-    return 65536 + cells * bits // 8 + degree * (PARCEL_BYTES + 768 + 64 * depth)
+    persons = PERSON_BYTES * parties
+    return 65536 + persons + cells * bits // 8 + degree * (PARCEL_BYTES + 768 + 64 * depth)
 
 
 # ── What both roles compute ────────────────────────────────────────────────────────────────────

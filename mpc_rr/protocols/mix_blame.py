@@ -154,9 +154,9 @@ class _Stage:
             signed = session.signed(said.told, COORDINATOR, Batch.step, target=self.relay)
             told = decode(signed.envelope.body, Batch)
         except ValueError:
-            told = None
-        if told is None or told.head != head:
             return {self.relay: f"{RouteKey.step}: it cannot show what it was told to shuffle"}
+        if told.head != head:
+            return {COORDINATOR: f"gave {self.relay} a batch for another board"}
         if list(told.batches) != [b"".join(batch) for batch in self.items]:
             return {COORDINATOR: f"gave {self.relay} another batch than it had to"}
         self.inner = [

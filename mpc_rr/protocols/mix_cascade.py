@@ -24,13 +24,12 @@ This is the shuffle of Dissent (Corrigan-Gibbs & Ford 2010, after Brickell & Shm
 relays instead of all parties.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mpc_rr.crypto.onion import LayerKey
 from mpc_rr.errors import Dropout, Misconduct, Refused
-from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.messages import COORDINATOR, encode_parts
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.protocols.bulletin_board import (
@@ -73,8 +72,6 @@ def _cascade(
 ) -> Cascade | None:
     """The cascade, if all relays have shown proper keys; those who have not are lost."""
     proper = {relay: shown for relay in relays if (shown := keys.get(relay)) and shown.proper}
-    often = Counter(key for shown in proper.values() for key in (shown.route, shown.final))
-    proper = {r: k for r, k in proper.items() if often[k.route] == often[k.final] == 1}
     if len(proper) < len(relays):
         missing = [relay for relay in relays if relay not in proper and relay in board.present]
         board.lose(dict.fromkeys(missing, f"{RelayKeys.step}: it shows no proper keys"))
@@ -82,7 +79,7 @@ def _cascade(
 
     def cascade() -> Cascade:
         return Cascade(
-            session.context,
+            encode_parts(session.context, board.head),
             tuple(relays),
             tuple(proper[relay].route for relay in relays),
             tuple(proper[relay].final for relay in relays),
@@ -133,6 +130,8 @@ async def mix_party(
     """
     # Step 1: the relays have shown their keys.
     cascade = _cascade(session, board, keys, relays, len(messages), len(messages[0]))
+    if session.me not in board.present:
+        raise Refused("I am not among those who take part any more; nothing was sent")
     if cascade is None:
         return None
 
@@ -172,8 +171,21 @@ async def mix_party(
         return None
 
     # Step 5: all are there, so nothing can be told from who is missing. Open them.
+    return await _open_party(session, board, cascade, own, output)
+
+
+async def _open_party(
+    session: PartySession,
+    board: Board,
+    cascade: Cascade,
+    own: "RelayRole | None",
+    output: MixOutput,
+) -> list[list[bytes]]:
+    """Step 5, if all is well: relays show their final keys, and everybody reads."""
     final = None if own is None else FinalKey(board.head, own.final.reveal())
-    finals = await post_party(session, board, FinalKey, final, authors=relays, even_if_few=True)
+    finals = await post_party(
+        session, board, FinalKey, final, authors=cascade.relays, even_if_few=True
+    )
     missing = _missing_final_keys(board, cascade, finals)
     if missing:
         relay = min(missing)
@@ -260,10 +272,10 @@ class RelayRole:
         """Step 3: take off a layer and shuffle, unless something is not in order."""
         place = cascade.relays.index(session.me)
         batch, self.signed_batch = await session.told_with_proof(Batch, rounds=place + 2)
-        if not batch.batches:
-            return
         if batch.head != head:
             raise Misconduct("the coordinator's batch is for another board", [COORDINATOR])
+        if not batch.batches:
+            return
         passed_on = self._shuffle(session, cascade, place, batch)
         await session.sub(at_relay(place)).report(Shuffled(head, passed_on))
 

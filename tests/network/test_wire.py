@@ -91,7 +91,7 @@ def samples():
             ConfidedPartial(b"\4\5\6"),
             PublishedTables(2, bytes(32)),
             MaskKeys(bytes(32), bytes(32)),
-            KeysFixed(bytes(32)),
+            KeysFixed(bytes(32), b""),
             Die(bytes(16)),
             Neighbourhood(
                 2,

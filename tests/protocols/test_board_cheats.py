@@ -4,13 +4,14 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, make_scenario, run
+from helpers import Tapped
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 from test_mix_cascade import FOUR_LESS, SEED
 
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import COORDINATOR, EVERYONE, RosterSeen
+from mpc_rr.network.messages import COORDINATOR, EVERYONE, ResultSeen, RosterSeen
 from mpc_rr.network.session import CoordinatorSession, Gathered
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed
 from mpc_rr.protocols.commitment import Commitments, Openings
@@ -67,6 +68,7 @@ def oversized(limit):
     return [
         (Openings, lambda _, m: Openings(m.head, (much,), m.salts)),
         (Openings, lambda _, m: Openings(m.head, m.values, (much,))),
+        (Openings, lambda _, m: Openings(m.head, (b"x" * 16,) * (limit // 20), m.salts)),
         (RelayKeys, lambda _, m: RelayKeys(m.head, MixKeys(much, m.keys.final))),
     ]
 
@@ -108,6 +110,27 @@ def test_a_coordinator_cannot_thin_out_a_group(monkeypatch):
     salaries = dict(zip(party_names(12), (person[2] for person in people), strict=True))
     told = {values[0] for _, values in result.messages}
     assert told == {salary for name, salary in salaries.items() if name not in broken}
+
+
+def test_a_relay_that_was_lost_sends_nothing_more():
+    """Else the first relay of the next round could put her message in the place of its own."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    relay = relays_of(outcome)[0]
+    none = with_mailbox(
+        Party, telling(RelayKeys, lambda _, m: RelayKeys(m.head, MixKeys(bytes(32), m.keys.final)))
+    )
+    network = Tapped()
+    _, ends = run(MASKED, seed=SEED, study=FOUR_LESS, parties={relay: none}, network=network)
+    assert "not among those who take part any more" in str(ends[relay])
+    sent = [e.header for e in network.envelopes if e.header.sender == relay]
+    assert not any(header.step == Onions.step for header in sent)
+
+
+def test_a_result_that_is_confirmed_to_all_is_not_confirmed():
+    bad = with_mailbox(Party, addressing(ResultSeen, EVERYONE))
+    outcome, ends = run(MASKED, seed=SEED, study=FOUR_LESS, parties={"party-5": bad})
+    assert outcome.result.unconfirmed == ("party-5",)
+    assert not any(isinstance(end, MpcRrError) for end in ends.values())
 
 
 def test_respondents_cannot_make_each_other_leave():

@@ -17,11 +17,12 @@ from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_repo
 from mpc_rr import study as study_module
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.crypto.masks import MaskKey
+from mpc_rr.crypto.masks import MaskKey, is_key
 from mpc_rr.crypto.merkle import MerkleTree
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.pairs import PairLayout
@@ -70,14 +71,13 @@ def test_no_two_edges_share_a_secret_even_with_equal_keys():
 
 def test_a_neighbour_that_stands_there_twice_is_found(monkeypatch):
     """The coordinator lets a phantom in, with the keys of a party and another name."""
-    honest = enrolment._without_copied_keys
-    monkeypatch.setattr(enrolment, "_without_copied_keys", lambda keys, _: honest(keys, {}))
 
     class Phantom(CoordinatorSession):
         async def gather(self, kind, **options):
             gathered = await super().gather(kind, **options)
             if kind is MaskKeys:
-                monkeypatch.setattr(enrolment, "_without_copied_keys", lambda keys, _: sorted(keys))
+                everybody = sorted(gathered.messages)
+                monkeypatch.setattr(enrolment, "_without_copied_keys", lambda *_: everybody)
                 same = gathered.messages["party-05"].key
                 other = msgspec.structs.replace(gathered.messages["party-06"], key=same)
                 return Gathered(gathered.messages | {"party-06": other}, (), {})
@@ -102,6 +102,60 @@ def test_whoever_copies_a_key_is_left_out():
     assert_tables(outcome.result.tables, crosstabs(rest, SIZES))
 
 
+def test_a_key_for_masks_that_is_already_for_sealing_is_its_owner_s_fault():
+    class Twice(Party):
+        def _session(self, roster):
+            session = super()._session(roster)
+            session.__class__ = Same
+            return session
+
+    class Same(PartySession):
+        async def report(self, message):
+            if isinstance(message, MaskKeys):
+                own = self.mailbox.identity.public.sealing
+                message = msgspec.structs.replace(message, key=own)
+            return await super().report(message)
+
+    outcome, _ = run(parties={"party-04": Twice})
+    assert set(outcome.result.lost) == {"party-04"}
+    assert "is there twice" in outcome.result.lost["party-04"]
+
+
+def test_a_long_die_is_its_owner_s_fault():
+    """It would make the messages to all its neighbours too long."""
+    die = bytes(60_000)
+    long = party_that_reports(
+        (MaskKeys, Die),
+        lambda m: Die(die) if isinstance(m, Die)
+        else msgspec.structs.replace(m, die_hash=enrolment._die_hash(die)),
+    )  # fmt: skip
+    outcome, _ = run(parties={"party-04": long})
+    assert set(outcome.result.lost) == {"party-04"}
+    assert "a die has 16 bytes" in outcome.result.lost["party-04"]
+
+
+def test_a_key_written_in_another_way_is_no_key():
+    key = MaskKey(SeededRandomness(9)).public
+    assert is_key(key)
+    assert not is_key(key[:31] + bytes([key[31] | 0x80]))
+
+
+def test_too_few_for_any_plan_end_the_study_with_the_cause():
+    class Few(CoordinatorSession):
+        async def gather(self, kind, **options):
+            gathered = await super().gather(kind, **options)
+            if kind is Die:
+                few = dict(sorted(gathered.messages.items())[:5])
+                return Gathered(few, (), {})
+            return gathered
+
+    options = MaskingOptions(corrupt=0.25, coordinator="curious")
+    study = make_study(N, SIZES, minimum=4, protocol=ExactPairs(sum="masked_sum", masking=options))
+    outcome, _ = simulate(study, RECORDS, coordinator=coordinator_whose(Few))
+    assert outcome.result is None
+    assert "5 parties are too few for a masked sum" in outcome.cause
+
+
 def test_a_key_that_is_none_is_the_coordinator_s_fault():
     class Low(CoordinatorSession):
         async def gather(self, kind, **options):
@@ -124,6 +178,7 @@ class Fork(CoordinatorSession):
     """Shows one party a tree of keys that are all its own, under the names of the others."""
 
     passes = staticmethod(lambda _: None)
+    persons = staticmethod(lambda entry: entry.shown.person)
 
     async def gather(self, kind, **options):
         gathered = await super().gather(kind, **options)
@@ -138,7 +193,8 @@ class Fork(CoordinatorSession):
         raw = self.mailbox.write(self.name, message.step, EVERYONE, message)
         self.mailbox.transcribe(raw)
         for party in self.parties:
-            root = message if party != VICTIM else KeysFixed(self.tree.root)
+            persons = b"".join(type(self).persons(e) for e in self.entries if e.shown)
+            root = message if party != VICTIM else KeysFixed(self.tree.root, persons)
             raw = self.mailbox.write(self.name, message.step, EVERYONE, root)
             await self.mailbox.transport.send(party, raw)
 
@@ -169,7 +225,9 @@ class Fork(CoordinatorSession):
             ]
             dice_tree = MerkleTree([enrolment._encoded(player) for player in players])
             degree = MaskingOptions().plan(len(players), self.most).degree
-            graph = enrolment._graph(self.tree.root, dice_tree.root, len(players), degree)
+            persons = b"".join(type(self).persons(e) for e in self.entries if e.shown)
+            fixed = KeysFixed(self.tree.root, persons)
+            graph = enrolment._graph(fixed, dice_tree.root, len(players), degree)
             number = sorted(self.parties).index(VICTIM)
             numbers = [number, *graph.neighbours(number).tolist()]
             told = enrolment._neighbourhood(numbers, players, self.tree, dice_tree)
@@ -195,6 +253,28 @@ def test_invented_neighbours_have_no_pass(monkeypatch, kind, says):
     assert isinstance(end, Misconduct)
     assert end.culprits == ("coordinator",)
     assert says in str(end)
+
+
+def test_one_person_at_two_places_of_the_tree_is_seen_by_everybody(monkeypatch):
+    """Not only by those who have both as neighbours."""
+    monkeypatch.setattr(PassDesk, "takes_part", lambda *_: False)
+    registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (1, 2))
+    admission = {}
+
+    def admit_all(scenario, key):
+        given = {name: SigningKey.draw(SeededRandomness(name)) for name in scenario.party_names()}
+        given["party-01"] = given["party-09"] = person
+        digest = scenario.study.digest
+        admission.update({n: (k, key.admit(digest, k.public)) for n, k in given.items()})
+        return admission
+
+    monkeypatch.setattr(study_module, "_admit_all", admit_all)
+    scenario = make_scenario(RECORDS, SIZES, protocol=MASKED, minimum=10)
+    study = msgspec.structs.replace(scenario.study, registrar=registrar.public.hex())
+    scenario = msgspec.structs.replace(scenario, study=study)
+    result = study_module.run_study(scenario, transport="memory", seed=3, registrar=registrar)
+    assert all("the same person" in str(end) or "a person is there twice" in str(end)
+               for end in result.parties.values())  # fmt: skip
 
 
 # ── Parties that lie, and parties that leave with a lie ────────────────────────────────────────
