@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from mpc_rr.errors import Misconduct
@@ -71,7 +72,7 @@ class Session:
         """Write to one agent."""
         await self.mailbox.tell(self.name, target, message)
 
-    @property
+    @cached_property
     def context(self) -> bytes:
         """What binds a hash or a ciphertext to this study, run and session."""
         return encode_parts(self.mailbox.study.encode(), self.mailbox.run, self.name.encode())

@@ -169,7 +169,8 @@ class _Read(Generic[P]):
             raise ValueError("it does not continue the board that I have seen")
         self.head = self._board.head_after(self._kind.step, block)
         session = self._session
-        place = (session.context, session.mailbox.keys_digest, self._asked, self._kind, self.head)
+        # Who was asked follows from the board, and so from its head.
+        place = (session.context, session.mailbox.keys_digest, self._kind, self.head)
 
         def entries() -> dict[str, P]:
             found = {author: self._entry(author, raw) for author, raw in block.entries.items()}

@@ -440,7 +440,7 @@ def _whole(board: Board, partition: Partition, known: Mapping[str, Record]) -> d
         named = enumerate(_named(partition, known))
         return {name: number for number, group in named if there >= set(group) for name in group}
 
-    return once_per_host((board.head, Partition, board.present), numbers)
+    return once_per_host((board.head, Partition, len(board.present)), numbers)
 
 
 def _check_whole(
