@@ -1,4 +1,5 @@
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -8,6 +9,10 @@ import pytest
 
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a script: the processes that tests interrupt would ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("steady")
