@@ -110,13 +110,11 @@ class Recovery:
             return secret
         trusted = {p: s for p, s in shares.items() if not self.false_shares[row[p - 1]]}
         corrected = shamir.corrected(trusted if len(trusted) >= threshold else shares, threshold)
-        if corrected is None:
+        if corrected is None or mark_of(kind, corrected[0]) != mark:
             raise Misconduct(
-                f"the shares of {name}'s secret do not fit together: {name} or several of its "
-                "neighbours lied; which of them, cannot be told"
+                f"the shares of {name}'s secret do not fit together, or not its mark: {name} or "
+                "some of its neighbours lied; which of them, cannot be told"
             )
-        if mark_of(kind, corrected[0]) != mark:
-            raise Misconduct(f"the shares of {name}'s secret do not fit its mark: it lied", [name])
         self.false_shares.update(row[point - 1] for point in corrected[1])
         return corrected[0]
 

@@ -293,6 +293,19 @@ def test_a_few_false_shares_do_not_stop_the_sum():
     assert_tables(outcome.result.tables, crosstabs(records, SIZES))
 
 
+def test_nobody_is_named_for_a_liar_where_no_share_is_to_spare():
+    """Any t shares fit together: that they do not fit a mark says nothing of who lied."""
+    lying = party_that_reports(
+        Unmasking, lambda m: msgspec.structs.replace(m, shares=bytes(len(m.shares)))
+    )
+    gone = party_that_reports(Unmasking, lambda m: msgspec.structs.replace(m, survivors=b""))
+    parties = {"party-02": lying, "party-14": gone, "party-15": gone}
+    outcome, _ = run(parties=parties)
+    assert outcome.result is None
+    assert "do not fit" in outcome.cause
+    assert outcome.culprits == ()
+
+
 class Leaving(Party):
     """Sends shares, and nothing after that."""
 

@@ -420,7 +420,7 @@ def test_secrets_that_do_not_fit_end_the_sum_and_are_said():
     outcome, _ = run(parties={"party-03": party_that_reports(MaskShares, unmarked)})
     assert outcome.result is None
     assert "party-03" in outcome.cause
-    assert "do not fit its mark: it lied" in outcome.cause
+    assert "do not fit together" in outcome.cause
 
 
 def test_a_vector_that_is_no_record_is_noticed():
