@@ -136,8 +136,9 @@ class Clock:
     """When a study was started, when a party of every host had said hello, and when it ended."""
 
     def __init__(self, names, hosts):
-        self.host_of = {name: place % hosts for place, name in enumerate(names)}
-        self.awaited = set(range(hosts))
+        processes = max(hosts, 1)
+        self.host_of = {name: place % processes for place, name in enumerate(names)}
+        self.awaited = set(range(processes))
         self.started = self.all_there = self.ended = time.perf_counter()
 
     @contextlib.contextmanager

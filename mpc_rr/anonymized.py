@@ -6,6 +6,7 @@ from typing import Any
 from mpc_rr.anonymization.masking import Noise, possible_values, read_mask
 from mpc_rr.anonymization.releases import Grouped, Sheet
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
+from mpc_rr.errors import listing
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
 from mpc_rr.release import csv_text
@@ -67,6 +68,31 @@ def _groups_document(found: KAnonymous) -> dict[str, Any]:
     }
 
 
+def groups_notes(document: dict[str, Any], *, open_study: bool) -> list[str]:
+    """What a reader of the release must know, in sentences."""
+    notes = []
+    for p in document["protection"]:
+        if p["given_away_by"]:
+            numbers = listing([str(number) for number in p["given_away_by"]])
+            several = "groups give" if len(p["given_away_by"]) > 1 else "group gives"
+            notes.append(
+                f"{len(p['given_away_by'])} {several} {p['attribute']} away, because all of its "
+                f"members have the same: {numbers}."
+            )
+    for number, count in document["miscounted_groups"].items():
+        notes.append(
+            f"group {number} has {count['members']} members, but {count['messages']} messages name "
+            "it: some respondent did not say the truth about her group."
+        )
+    if open_study:
+        notes.append(
+            f"the study was open: whoever brings {document['fake_parties_to_single_out_one']} "
+            "parties of her own into the smallest group learns what its last member answered; "
+            "fewer leave her with as many candidates less. A registrar prevents it."
+        )
+    return notes
+
+
 def _single_valued(grouped: Grouped, place: int) -> list[int]:
     """The numbers of the groups in which all have the same value of an attribute."""
     return [
@@ -113,6 +139,25 @@ def _masks_document(found: MaskedRelease) -> dict[str, Any]:
             for own in found.own
         ]
     return document
+
+
+def masks_notes(document: dict[str, Any], *, open_study: bool) -> list[str]:
+    """What a reader of the release must know, in sentences."""
+    notes = []
+    for m in document["masks"]:
+        given_away = m.get("respondents_given_away")
+        if given_away:
+            several = "respondents are" if given_away > 1 else "respondent is"
+            notes.append(
+                f"{given_away} {several} given away: for whoever puts all masked values together, "
+                f"only one {m['attribute']} is possible. A wider mask prevents it."
+            )
+    if open_study:
+        notes.append(
+            "the study was open: whoever brings parties of her own has as many candidates less. A "
+            "registrar prevents it."
+        )
+    return notes
 
 
 def _attack(found: MaskedRelease, place: int, attribute: Attribute) -> dict[str, Any]:

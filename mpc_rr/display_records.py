@@ -1,12 +1,10 @@
 """What people see of a collaborative anonymization: how well it protects, and whom it does not."""
 
-from typing import Any
-
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mpc_rr.anonymized import anonymized_document
+from mpc_rr.anonymized import anonymized_document, groups_notes, masks_notes
 from mpc_rr.errors import listing
 from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
 from mpc_rr.protocols.collaborative_masking import MaskedRelease
@@ -57,31 +55,6 @@ def show_groups(console: Console, found: KAnonymous, study: Study) -> None:
         console.print(f"[yellow]Note[/]: {escape(note)}", highlight=False)
 
 
-def groups_notes(document: dict[str, Any], *, open_study: bool) -> list[str]:
-    """What a reader of the release must know, in sentences."""
-    notes = []
-    for p in document["protection"]:
-        if p["given_away_by"]:
-            numbers = listing([str(number) for number in p["given_away_by"]])
-            several = "groups give" if len(p["given_away_by"]) > 1 else "group gives"
-            notes.append(
-                f"{len(p['given_away_by'])} {several} {p['attribute']} away, because all of its "
-                f"members have the same: {numbers}."
-            )
-    for number, count in document["miscounted_groups"].items():
-        notes.append(
-            f"group {number} has {count['members']} members, but {count['messages']} messages name "
-            "it: some respondent did not say the truth about her group."
-        )
-    if open_study:
-        notes.append(
-            f"the study was open: whoever brings {document['fake_parties_to_single_out_one']} "
-            "parties of her own into the smallest group learns what its last member answered; "
-            "fewer leave her with as many candidates less. A registrar prevents it."
-        )
-    return notes
-
-
 def show_masked(console: Console, found: MaskedRelease, study: Study) -> None:
     """What the masks leave to an attacker."""
     document = anonymized_document(found)
@@ -113,22 +86,3 @@ def show_masked(console: Console, found: MaskedRelease, study: Study) -> None:
         "all masked values together; – if some used another, or there is no noise.[/]",
         highlight=False,
     )
-
-
-def masks_notes(document: dict[str, Any], *, open_study: bool) -> list[str]:
-    """What a reader of the release must know, in sentences."""
-    notes = []
-    for m in document["masks"]:
-        given_away = m.get("respondents_given_away")
-        if given_away:
-            several = "respondents are" if given_away > 1 else "respondent is"
-            notes.append(
-                f"{given_away} {several} given away: for whoever puts all masked values together, "
-                f"only one {m['attribute']} is possible. A wider mask prevents it."
-            )
-    if open_study:
-        notes.append(
-            "the study was open: whoever brings parties of her own has as many candidates less. A "
-            "registrar prevents it."
-        )
-    return notes

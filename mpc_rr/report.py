@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mpc_rr.anonymized import groups_notes, masks_notes
 from mpc_rr.data import read_csv
-from mpc_rr.display_records import groups_notes, masks_notes
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.folder import read_folder

@@ -106,14 +106,10 @@ def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
         try:
             raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
             opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
-        except Rejected as error:
-            if error.reason == "other study":
-                raise DoesNotHold(
-                    f"{name}, line {number}: this message belongs to another study"
-                ) from None
-            raise DoesNotHold(f"{name}, line {number}: not a message ({error})") from None
-        except (ValueError, KeyError, TypeError, binascii.Error) as error:
-            raise DoesNotHold(f"{name}, line {number}: not a message ({error})") from None
+        except (ValueError, KeyError, TypeError, binascii.Error, Rejected) as error:
+            astray = isinstance(error, Rejected) and error.reason == "other study"
+            what = "this message belongs to another study" if astray else f"not a message ({error})"
+            raise DoesNotHold(f"{name}, line {number}: {what}") from None
         lines.append(Line(number, opened))
     return lines
 

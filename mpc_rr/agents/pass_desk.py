@@ -1,6 +1,7 @@
 """The coordinator's desk for passes, where a study has a registrar."""
 
-from mpc_rr.crypto.admission import Pass, pass_fault
+from mpc_rr.agents.roster import member_pass_fault
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.messages import ShowPass
 from mpc_rr.network.sealed import Opened
@@ -21,12 +22,10 @@ class PassDesk:
 
     def show(self, opened: Opened, run: bytes) -> str | None:
         """Keep a pass; or say why it is none."""
-        message, registrar = opened.message(ShowPass), self._study.registrar_key
-        assert registrar is not None
-        identity, shown = message.identity, message.shown
-        fault = pass_fault(shown, registrar, self._study.digest, run, identity)
+        message = opened.message(ShowPass)
+        fault = member_pass_fault(self._study, run, message.identity, message.shown)
         if fault is None:
-            self._passes.setdefault(identity, (shown, opened.raw))
+            self._passes.setdefault(message.identity, (message.shown, opened.raw))
         return fault
 
     def lacks(self, identity: PublicIdentity) -> bool:

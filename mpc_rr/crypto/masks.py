@@ -26,7 +26,7 @@ from mpc_rr.randomness import Randomness
 SEED_BYTES = 16
 TAG_BYTES = 16
 FIELD = 2**255 - 19
-""" Of the coordinates of X25519."""
+"""Of the coordinates of X25519: whatever is not below it, is another way to write one."""
 _NONCE, _COUNTER = bytes(12), CTR(bytes(16))
 _HASH = SHA256()
 _PROBE = X25519PrivateKey.from_private_bytes(bytes(31) + b"\1")

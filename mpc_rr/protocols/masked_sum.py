@@ -417,7 +417,8 @@ async def masked_sum_coordinator(
         if message.survivors != digest:
             raise ValueError("it is for another set of survivors")
         _given(message, graph.degree)
-        pieces(message.marks, MARK_BYTES, len(message.marks) // MARK_BYTES)
+        if len(message.marks) % MARK_BYTES:
+            raise ValueError(f"marks have {MARK_BYTES} bytes each")
 
     asked = set(vectors)
     if board.vouching:

@@ -344,14 +344,17 @@ def thief_of(victim, cascade, *, always):
     return Spied, Thief
 
 
+def two_who_relay_nothing(cascade):
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    cascade.clear()
+    cascade["roles"] = {}
+    return [name for name in NAMES if name not in relays_of(outcome)][:2]
+
+
 @pytest.mark.parametrize("always", [False, True])
 def test_a_victim_is_not_blamed_for_a_copied_onion(cascade, always):
     """After the first copy nobody is blamed, but onions are fixed before any is sent."""
-    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
-    relays = relays_of(outcome)
-    victim, thief = [name for name in NAMES if name not in relays][:2]
-    cascade.clear()
-    cascade["roles"] = {}
+    victim, thief = two_who_relay_nothing(cascade)
     spied, stealing = thief_of(victim, cascade, always=always)
     outcome, ends = run(
         MASKED, seed=SEED, parties={victim: spied, thief: stealing}, study=FOUR_LESS
@@ -365,11 +368,7 @@ def test_a_victim_is_not_blamed_for_a_copied_onion(cascade, always):
 
 def test_a_batch_with_a_copy_is_not_passed_on(cascade):
     """Otherwise whoever copies an onion would see it twice in the output, and know whose it is."""
-    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
-    relays = relays_of(outcome)
-    victim, thief = [name for name in NAMES if name not in relays][:2]
-    cascade.clear()
-    cascade["roles"] = {}
+    victim, thief = two_who_relay_nothing(cascade)
     spied, stealing = thief_of(victim, cascade, always=False)
     outputs = []
     noting = telling(MixOutput, lambda _, m: outputs.append(m) or m)
