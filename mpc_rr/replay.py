@@ -54,6 +54,8 @@ class Transcript:
     keys: dict[str, PublicIdentity] = field(default_factory=dict)
     passes: dict[str, Pass] = field(default_factory=dict)
     used: set[int] = field(default_factory=set)
+    ties_by_name: bool = False
+    """Whether it was recorded when names, not dice, decided between equal records."""
 
     def at(self, session: str, step: str) -> dict[str, Line]:
         """The lines of one step, by sender; each is there once."""
@@ -82,6 +84,7 @@ class ReplaySession:
     def __init__(self, transcript: Transcript, name: str, parties: tuple[str, ...]) -> None:
         self.transcript, self.name, self.parties = transcript, name, parties
         self.fewest, self.most = transcript.study.parties.fewest, transcript.study.parties.count
+        self.ties_by_name = transcript.ties_by_name
 
     def sub(self, label: str) -> "ReplaySession":
         """The session of a sub-protocol."""

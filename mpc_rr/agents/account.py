@@ -155,25 +155,31 @@ class Account:
             )
 
     def settle(self, study: Study, releases: list[Release]) -> None:
-        """Enter what a study costs after all, instead of what it might have cost at most."""
-        before = [entry for entry in self._books.releases if entry.study == study.name]
-        most = math.fsum(entry.release.epsilon for entry in before)
-        if math.fsum(release.epsilon for release in releases) > most * (1 + 1e-9):
+        """Enter what a study costs after all, instead of what it might have cost at most.
+
+        What was drawn for it has been paid for: after that, its price does not fall again.
+        """
+        cost = math.fsum(release.epsilon for release in releases)
+        most = study.protocol.releases(study.name, study.schema, study.parties.count)
+        if cost > math.fsum(release.epsilon for release in most) * (1 + 1e-9):
             raise InputError(f"study {study.name!r} would cost more than it said; nothing was sent")
         others = [entry for entry in self._books.releases if entry.study != study.name]
+        before = [entry for entry in self._books.releases if entry.study == study.name]
+        if cost < math.fsum(entry.release.epsilon for entry in before) and self._drawn(study):
+            return
+        Ledger(self.budget, [entry.release for entry in others]).check(*releases)
         self._books.releases = others + [_Entry.of(release) for release in releases]
         self._save()
 
+    def _drawn(self, study: Study) -> dict[str, str]:
+        """What was drawn for a study, by label."""
+        enrolled = self._books.enrolments.get(study.name)
+        return {} if enrolled is None else enrolled.drawn
+
     def recall(self, study: Study, label: str) -> bytes | None:
         """What was drawn for a study under this label, if anything."""
-        enrolled = self._books.enrolments.get(study.name)
-        kept = None if enrolled is None else enrolled.drawn.get(label)
+        kept = self._drawn(study).get(label)
         return None if kept is None else base64.b64decode(kept)
-
-    def withdraw(self, study: Study, label: str) -> None:
-        """Forget what was drawn for a study under this label: it was never used."""
-        del self._books.enrolments[study.name].drawn[label]
-        self._save()
 
     def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
         """What was drawn for a study under this label; drawn and kept if it is new."""

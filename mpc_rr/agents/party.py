@@ -58,6 +58,7 @@ from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import PartySession
 from mpc_rr.network.transport import Transport
+from mpc_rr.privacy.ledger import OverdrawnError
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
@@ -347,6 +348,10 @@ class Party:
             return await self._protocol.party(session, self.study.schema, self._record)
         except StateError:
             raise
+        except OverdrawnError:  # how much was spent elsewhere is nobody's business
+            raise Refused(
+                "it would exceed this party's budget after all; nothing was sent"
+            ) from None
         except InputError as error:
             # Our own input was checked before: the coordinator's announcements lead nowhere.
             raise Misconduct(
@@ -377,7 +382,6 @@ class Party:
         session.own_pass = self._own_pass
         session.pass_fault = partial(member_pass_fault, self.study, self.mailbox.run)
         session.recall = lambda label: self._terms.account.recall(self.study, label)
-        session.withdraw = lambda label: self._terms.account.withdraw(self.study, label)
         session.spend = lambda releases: self._terms.account.settle(self.study, releases)
         session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         return session

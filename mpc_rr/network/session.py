@@ -55,7 +55,7 @@ class PartySession(Session):
         session = super().sub(label)
         session.once, session.fewest, session.most = self.once, self.fewest, self.most
         session.choices, session.spend = self.choices, self.spend
-        session.recall, session.withdraw = self.recall, self.withdraw
+        session.recall = self.recall
         session.again, session.own_pass = self.again, self.own_pass
         session.pass_fault = self.pass_fault
         return session
@@ -71,9 +71,6 @@ class PartySession(Session):
     recall: Callable[[str], bytes | None]
     """What was drawn under a label in this or an earlier run, if anything (set by the agent)."""
 
-    withdraw: Callable[[str], None]
-    """Take back what was drawn under a label: it was never used (set by the agent)."""
-
     again: bool = False
     """Whether this person takes part even if an earlier run may know what she tells now."""
 
@@ -81,8 +78,8 @@ class PartySession(Session):
         """`Refused` if the books say that something was told in an earlier run of the study."""
         if self.recall(label) is not None and not self.again:
             raise Refused(
-                f"in an earlier run of this study {told}; what the two runs differ in could give "
-                "somebody away; nothing was sent. To take part all the same, say --again"
+                f"in an earlier run of this study {told}; nothing was sent. To take part all the "
+                "same, say --again"
             )
 
     def tell_once(self, label: str, told: str) -> None:

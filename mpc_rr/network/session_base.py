@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 from mpc_rr.errors import Misconduct
 from mpc_rr.network.mailbox import Mailbox
@@ -24,6 +24,9 @@ class Commitment:
 
 class Session:
     """What both roles share: a name, the parties, randomness, and typed messages."""
+
+    ties_by_name: ClassVar[bool] = False
+    """Only in replays of old result folders: names, not dice, decided between equal records."""
 
     def __init__(
         self,

@@ -54,6 +54,8 @@ LARGEST_TABLE = 100_000
 LEAST_TRUTH = 0.001
 LEAST_FLOOR = 1e-4
 ROUNDING = 1e-9
+ANSWER = "block answer"
+"""Under which a party keeps what it answered."""
 
 
 class Question(Message, frozen=True):
@@ -225,7 +227,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
         )
         if not question.block:
-            session.spend([])
+            if session.recall(ANSWER) is None:  # else it was paid for in an earlier run
+                session.spend([])
             taken = await session.hear(AnswersTaken, check=plausible(session))
             return BlockParticipation(
                 schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(self.p)
@@ -245,7 +248,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             ]
             return mark + np.array(told, dtype="<u4").tobytes()
 
-        answer = session.once("block answer", draw)
+        answer = session.once(ANSWER, draw)
         if answer[:QUESTION_BYTES] != mark:
             raise Refused(
                 "this party answered the study before, with other tables; another answer would "

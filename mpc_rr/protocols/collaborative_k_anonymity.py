@@ -3,7 +3,8 @@
 1. Each respondent commits to her quasi-identifiers (`mpc_rr.protocols.commitment`).
 2. When all have committed, each opens hers; everybody checks every opening. Nobody could choose
    quasi-identifiers to be close to somebody's.
-3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k, once.
+3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k, once;
+   where several are equally similar, the dice decide.
 4. Each respondent checks that she is in one group, that it has k or more of the quasi-identifiers
    that were opened, that the groups hold everybody once, and that they are those which the study's
    way of grouping makes. If not, she leaves: no confidential value has been sent. Otherwise she
@@ -36,7 +37,7 @@ from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
 from mpc_rr.anonymization.table import Rows, Table
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
-from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.messages import COORDINATOR, encode_parts
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
@@ -54,7 +55,6 @@ from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinato
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixKeys, MixOptions, Onions
 from mpc_rr.protocols.mix_cascade import (
-    OPENED,
     mix_coordinator,
     mix_party,
     relay_role,
@@ -232,7 +232,6 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         board, answers = Board.opened(session), dict(zip(schema.names, record, strict=True))
 
         # Steps 1 and 2: commit to the quasi-identifiers, then open them.
-        session.check_not_told_before(*OPENED)
         own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
         opened, seed = await commit_party(session.sub("commitment"), board, own)
         known = _those_there(self._read(schema, board, opened), board)
@@ -240,7 +239,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
         # Step 3: hear the groups, and check them.
         partition = await session.sub("groups").hear(
-            Partition, check=self._check_partition(schema, board, known)
+            Partition, check=self._check_partition(schema, board, known, seed)
         )
         board.announced(partition)
 
@@ -292,7 +291,8 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         check_enough(session, board, max(self.k, self.mix.count))
 
         # Step 3: make the groups.
-        partition = await self._announce_groups(session, schema, board, known)
+        order_of_ties = b"" if session.ties_by_name else seed
+        partition = await self._announce_groups(session, schema, board, known, order_of_ties)
 
         for attempt in itertools.count(1):
             here, before = session.sub(f"round-{attempt}"), len(board.present)
@@ -316,19 +316,33 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         raise AssertionError("every round loses somebody or is the last")
 
     async def _announce_groups(
-        self, session: CoordinatorSession, schema: Schema, board: Board, known: dict[str, Record]
+        self,
+        session: CoordinatorSession,
+        schema: Schema,
+        board: Board,
+        known: dict[str, Record],
+        seed: bytes,
     ) -> Partition:
         async def made() -> Partition:
-            return self._groups(schema, board, known)
+            return self._groups(schema, board, known, seed)
 
-        check = self._check_partition(schema, board, known)
+        check = self._check_partition(schema, board, known, seed)
         partition = await session.sub("groups").announce_made(Partition, made, check=check)
         board.announced(partition)
         return partition
 
-    def _groups(self, schema: Schema, board: Board, known: Mapping[str, Record]) -> Partition:
-        """Step 3: groups of similar respondents."""
-        table = Table.of(self.attributes(schema)[0], list(known.values()))
+    def _groups(
+        self, schema: Schema, board: Board, known: Mapping[str, Record], seed: bytes
+    ) -> Partition:
+        """Step 3: groups of similar respondents; among equally similar ones the dice decide.
+
+        Were it the order of their names, which they choose themselves, a few who know a victim's
+        quasi-identifiers could call themselves her neighbours in the alphabet.
+        """
+        place = {name: number for number, name in enumerate(known)}
+        order = _by_chance(list(known), seed) if seed else list(known)
+        places = np.array([place[name] for name in order])
+        table = Table.of(self.attributes(schema)[0], [known[name] for name in order])
         levels: tuple[int, ...] = ()
         if self.partition == "generalization":
             hierarchies = self.all_hierarchies(schema)
@@ -336,18 +350,18 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             groups = groups_at(table, hierarchies, levels)
         else:
             groups = (mdav if self.partition == "mdav" else mondrian)(table, self.k)
-        in_order = sorted(tuple(sorted(rows.tolist())) for rows in groups)
+        in_order = sorted(tuple(sorted(places[rows].tolist())) for rows in groups)
         return Partition(board.head, tuple(in_order), levels)
 
     # ── What both check and make ───────────────────────────────────────────────────────────────
 
     def _check_partition(
-        self, schema: Schema, board: Board, known: Mapping[str, Record]
+        self, schema: Schema, board: Board, known: Mapping[str, Record], seed: bytes
     ) -> Check[Partition]:
         """Step 4: ``ValueError`` unless everybody is in one group of at least k, and in hers.
 
         Were the groups the coordinator's to choose, it would put a victim among its own parties;
-        so they must follow from the quasi-identifiers alone.
+        so they must follow from the quasi-identifiers and the dice alone.
         """
 
         def check(message: Partition) -> None:
@@ -361,10 +375,11 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             if smallest < self.k:
                 raise ValueError(f"a group has {smallest} respondents, fewer than k = {self.k}")
             made = once_per_host(
-                (board.head, Partition, *known), lambda: self._groups(schema, board, known)
+                (board.head, Partition, seed, *known),
+                lambda: self._groups(schema, board, known, seed),
             )
             if message != made:
-                raise ValueError("these are not the groups that the quasi-identifiers make")
+                raise ValueError("these are not the groups that quasi-identifiers and dice make")
 
         return check
 
@@ -417,6 +432,16 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             tuple(named[number] for number in numbers), partition.levels, messages,
             max(len(mixed) - len(messages) - len(withdrawn), 0), withdrawn, lost=dict(board.lost),
         )  # fmt: skip
+
+
+def _by_chance(names: list[str], seed: bytes) -> list[str]:
+    """Names in an order that only public randomness decides."""
+    return sorted(
+        names,
+        key=lambda name: hashlib.sha256(
+            encode_parts(b"mpc-rr group order", seed, name.encode())
+        ).digest(),
+    )
 
 
 def _bytes(code: int) -> bytes:

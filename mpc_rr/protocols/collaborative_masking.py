@@ -50,7 +50,6 @@ from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinato
 from mpc_rr.protocols.interface import Ending, StudyProtocol
 from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
 from mpc_rr.protocols.mix_cascade import (
-    OPENED,
     mix_coordinator,
     mix_party,
     post_keys_coordinator,
@@ -64,6 +63,8 @@ CANDIDATES_CHOICE = "candidates"
 MASK_CHOICE = "mask/"
 """Keywords of a party's own choices: the least number of candidates, and ``mask/<attribute>``."""
 LARGEST_MASKED = 1 << 60
+OPENED = "values opened", "this party's values may have been opened"
+"""What books of earlier versions hold instead of an opened die."""
 
 
 class MaskedRecord(Posted, frozen=True):

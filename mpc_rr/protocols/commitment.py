@@ -8,11 +8,12 @@
 Nobody can choose values after seeing those of others. The dice of all together are public
 randomness that nobody could choose. If anybody who committed does not open (or the coordinator says
 so), all dice are thrown again without that party, but only once: a second time, the study ends. So
-nobody can go on until the outcome suits, nor choose among outcomes that were seen.
+nobody can go on until the outcome suits, nor choose among outcomes that were seen. Nor by beginning
+the study again: a party that keeps books refuses to throw in a second run, unless its owner agrees.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,8 +33,16 @@ from mpc_rr.protocols.bulletin_board import (
 DIE_BYTES = MOST_VALUE_BYTES = 16
 DIE = "die"
 SECOND_THROW = "throw-2"
-TOLD = "values told", "this party has told what it commits to now"
+TOLD = (
+    "values told",
+    "this party has told what it commits to now; whoever takes part in both can choose to be close",
+)
 """What a party keeps of the run in which it opened its values."""
+THROWN = (
+    "die opened",
+    "this party's die was opened; who begins a study again and again can choose among the relays",
+)
+"""What a party keeps of the run in which it opened a die and nothing else."""
 
 
 class Commitments(Posted, frozen=True):
@@ -76,7 +85,11 @@ async def commit_party(
     session: PartySession, board: Board, values: Mapping[str, bytes]
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """A party's steps: the values of all who opened theirs, and public randomness."""
-    opened = await _once_party(session, board, values)
+    kept = TOLD if values else THROWN
+    session.check_not_told_before(*kept)
+    opened = await _once_party(
+        session, board, values, before_opening=lambda: session.tell_once(*kept)
+    )
     thrown = opened
     if not thrown.complete:
         thrown = await _once_party(session.sub(SECOND_THROW), board, {})
@@ -104,9 +117,13 @@ class _Opened:
         return hashlib.sha256(encode_parts(b"mpc-rr dice", context, *parts)).digest()
 
 
-async def _once_party(session: PartySession, board: Board, values: Mapping[str, bytes]) -> _Opened:
-    if values:
-        session.check_not_told_before(*TOLD)
+async def _once_party(
+    session: PartySession,
+    board: Board,
+    values: Mapping[str, bytes],
+    *,
+    before_opening: Callable[[], None] = lambda: None,
+) -> _Opened:
     fields, rng = (*values, DIE), session.rng.fork("commitment")
     hidden = (*values.values(), rng.fork(DIE).bytes(DIE_BYTES))
     salts = tuple(rng.fork(f"salt/{field}").bytes(SALT_BYTES) for field in fields)
@@ -123,8 +140,7 @@ async def _once_party(session: PartySession, board: Board, values: Mapping[str, 
 
     # Step 2: open them. Another attempt with other commitments could follow what is seen now.
     session.point_of_no_return()
-    if values:
-        session.tell_once(*TOLD)
+    before_opening()
     openings = await post_party(
         session, board, Openings, Openings(board.head, hidden, salts),
         check=lambda message: _check_openings(len(fields), message),

@@ -42,8 +42,11 @@ MOST_CORRUPT = 0.5
 """The share of parties that noise withstands unless the study says otherwise."""
 
 
-COUNTED = "counted", "this party's record was counted"
-"""What a party keeps of the run in which its record went into an exact sum."""
+COUNTED = (
+    "counted",
+    "this party's record was counted; what the two runs differ in could give somebody away",
+)
+"""What a party keeps of the run in which its record went into a sum."""
 
 
 class PublishedTables(Message, frozen=True):

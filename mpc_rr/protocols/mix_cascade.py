@@ -58,9 +58,6 @@ from mpc_rr.protocols.mix_batch import (
 from mpc_rr.protocols.mix_blame import Case, at_relay, judged
 from mpc_rr.randomness import Randomness
 
-OPENED = "values opened", "this party's values may have been opened"
-"""What a party keeps of the run in which it said that its messages are in the output."""
-
 
 def _cascade(
     session: PartySession | CoordinatorSession,
@@ -160,8 +157,6 @@ async def mix_party(
         return None
     found = once_per_host((board.head, MixOutput), lambda: _in_output(cascade, output))
     mine = all(item in batch for item, batch in zip(sealed, found, strict=True))
-    if mine:
-        session.tell_once(*OPENED)
     said = await post_party(session, board, Found, Found(board.head, mine), even_if_few=True)
     complaining = once_per_host(
         (board.head, Found), lambda: [name for name, entry in said.items() if not entry.mine]
@@ -314,8 +309,6 @@ async def _blame_party(
                 "without it could give somebody away"
             )
         return
-    if session.recall(OPENED[0]) == session.occasion:
-        session.withdraw(OPENED[0])  # the honest relay will never show its final key
     if not output.failed and not case.complaining:
         return
     evidence = await session.hear(Evidence, check=board.follows)

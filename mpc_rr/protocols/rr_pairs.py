@@ -3,7 +3,8 @@
 1. Each party randomizes each pair of its answers as one value, once and for all.
 2. It writes the randomized values as one vector with a 1 in its cell of each pair's table.
 3. The secure sum adds the vectors of all parties: everybody learns how often each randomized pair
-   was reported, nobody who reported it.
+   was reported, nobody who reported it. A second sum without somebody would show what that party
+   reported, so a party that keeps books is counted once, unless its owner says otherwise.
 4. Eq. (2) undoes the randomization of each table.
 
 The paper counts only the ε of one pair, because the secure sum hides that all pairs are one
@@ -26,7 +27,7 @@ from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.ledger import Release
 from mpc_rr.protocols.collection import LARGEST_EPSILON
-from mpc_rr.protocols.exact_pairs import checked_tables
+from mpc_rr.protocols.exact_pairs import COUNTED, checked_tables
 from mpc_rr.protocols.interface import Ending
 from mpc_rr.protocols.pair_sums import PairSums, Total
 from mpc_rr.randomness import Randomness
@@ -123,10 +124,14 @@ class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
         """A party's steps."""
+        session.check_not_told_before(*COUNTED)
         layout, matrices = PairLayout(schema.sizes), self._matrices(schema)
         drawn = session.once("pairs", lambda rng: _randomize(layout, matrices, record, rng))
         vector = layout.vector(np.frombuffer(drawn, dtype="<u4").tolist())
-        total = await self.add_party(session, vector, self.crowd(session) + 1)
+        total = await self.add_party(
+            session, vector, self.crowd(session) + 1,
+            before_sending=lambda: session.tell_once(*COUNTED),
+        )  # fmt: skip
         return self._ending(layout, schema, total)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:

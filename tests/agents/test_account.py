@@ -10,6 +10,8 @@ from helpers import make_study
 
 from mpc_rr.agents.account import Account, StateError, StoredAccount
 from mpc_rr.errors import InputError
+from mpc_rr.privacy.ledger import OverdrawnError
+from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
@@ -145,3 +147,23 @@ def test_an_explanation_says_what_it_costs():
 def test_a_negative_budget_is_refused():
     with pytest.raises(InputError, match="must not be negative"):
         Account(-1.0)
+
+
+def test_a_price_that_comes_later_is_checked_against_what_was_spent_meanwhile():
+    """An answer was not needed, so it cost nothing; asked again, it must fit the budget of now."""
+    blocks = BlockAggregation(p=0.5, floor=0.5, block=4, enough=0.5)
+    first = make_study(4, (2, 2), name="first", protocol=blocks)
+    priced = blocks.releases("first", first.schema, 4)
+    account = Account(1.5 * math.fsum(release.epsilon for release in priced))
+    account.enrol(first, (0, 1))
+    account.settle(first, [])
+    assert account.ledger.spent == 0
+    account.enrol(make_study(4, (2, 2), name="second", protocol=blocks), (0, 1))
+    with pytest.raises(OverdrawnError, match="exceeds the budget"):
+        account.settle(first, priced)
+    assert [release.study for release in account.ledger.releases] == ["second"]
+    account.budget *= 2
+    account.settle(first, priced)
+    account.once(first, "answer", lambda: b"drawn")
+    account.settle(first, [])
+    assert {release.study for release in account.ledger.releases} == {"first", "second"}

@@ -294,7 +294,7 @@ def test_the_coordinator_does_not_choose_the_groups():
     assert outcome.result is None
     for end in ends.values():
         assert end.culprits == ("coordinator",)
-        assert "not the groups that the quasi-identifiers make" in str(end)
+        assert "not the groups that quasi-identifiers and dice make" in str(end)
 
 
 # ── Copied onions ──────────────────────────────────────────────────────────────────────────────

@@ -168,7 +168,7 @@ def test_a_secure_sum_that_loses_a_party_starts_again_with_the_same_answers():
     outcome, _ = simulate(study, RECORDS[:6], party=Careful, parties=parties)
     assert outcome.attempts == 2
     assert outcome.result.n == 5
-    assert sorted(draws) == ["answer"] * 5 + ["pairs"] * 5
+    assert sorted(draws) == ["answer"] * 5 + ["counted"] * 5 + ["pairs"] * 5
 
 
 class _NeverShares(Mailbox):
