@@ -1,0 +1,71 @@
+"""One seed of every scenario that needs no data from outside: what is published stays what it was.
+
+``tests/golden/`` was written by the version that wrote result format 1 (commit 723af55). After a
+change that is meant, ``MPC_RR_GOLDEN=write pytest -m 'sweep or not sweep' tests/test_golden.py``
+writes what people see anew; the values are written by hand, with a reason in the changelog.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mpc_rr.display import show_result
+from mpc_rr.report import report
+from mpc_rr.results import write_results
+from mpc_rr.scenario import load_scenario
+from mpc_rr.study import run_study
+
+ROOT = Path(__file__).parent.parent
+GOLDEN = Path(__file__).parent / "golden"
+QUICK = ("hidden_in_groups", "masked_salaries", "neighbours_study", "quickstart", "silent_party")
+REST = (
+    "anonymous_survey", "block_survey", "exact_pairs_noise", "exact_pairs_suppressed",
+    "lambda_randomization", "rr_clusters", "rr_each_attribute", "rr_independent", "rr_joint",
+    "rr_pairs", "rr_views",
+)  # fmt: skip
+SEALED_DIFFERS = ("anonymous_survey", "hidden_in_groups", "masked_salaries")
+"""HPKE cannot be seeded, and what travels through relays is in the transcript."""
+SCENARIOS = [*QUICK, *(pytest.param(name, marks=pytest.mark.sweep) for name in REST)]
+
+
+def test_every_scenario_that_needs_no_data_has_a_golden_folder():
+    needs_data = {"adult_clusters"}
+    names = {path.stem for path in (ROOT / "scenarios").glob("*.toml")} - needs_data
+    assert names == {*QUICK, *REST} == {path.stem for path in GOLDEN.glob("*.json")}
+
+
+def shown(result):
+    """The terminal's text, without what differs from run to run."""
+    text = io.StringIO()
+    show_result(Console(file=text, width=100), result, 0.0)
+    return re.sub(r"[\d.]+ (bytes|kB|MB)", "… bytes", text.getvalue())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_values_and_words_are_what_they_were(tmp_path, name):
+    scenario = load_scenario(ROOT / "scenarios" / f"{name}.toml")
+    result = run_study(scenario, transport="memory", seed=1)
+    folder = tmp_path / "run"
+    write_results(result, folder)
+    golden = json.loads((GOLDEN / f"{name}.json").read_text())
+    found = json.loads((folder / "result.json").read_text())
+    if name in SEALED_DIFFERS:
+        found["transcript"]["digest"] = golden["result"]["transcript"]["digest"]
+    assert found == golden["result"]
+    sheets = {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*.csv"))
+    }
+    del sheets["cost.csv"]
+    assert sheets == golden["sheets"]
+    headings = re.findall(r"<h[123]>.*?</h[123]>", report(folder))
+    words = "\n".join([*headings, "", shown(result)])
+    if os.environ.get("MPC_RR_GOLDEN") == "write":
+        (GOLDEN / f"{name}.txt").write_text(words)
+    assert words == (GOLDEN / f"{name}.txt").read_text()
