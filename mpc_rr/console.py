@@ -5,7 +5,8 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
 from mpc_rr.errors import MpcRrError
+from mpc_rr.protocols.registry import load_plugins
 
 
 def messages() -> Console:
@@ -26,9 +28,13 @@ def print_json(document: dict[str, Any]) -> None:
 
 
 @contextlib.contextmanager
-def plain_errors(verbose: bool) -> Iterator[None]:
-    """An error is one line on standard error and an exit code; the trace only on request."""
+def plain_errors(verbose: bool, plugins: Sequence[Path] | None = None) -> Iterator[None]:
+    """An error is one line on standard error and an exit code; the trace only on request.
+
+    ``plugins``: files whose protocols are to be known.
+    """
     try:
+        load_plugins(tuple(plugins or ()))
         yield
     except MpcRrError as error:
         if verbose:

@@ -11,24 +11,29 @@ import json
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
 import msgspec
 
 from mpc_rr.data import Generator, read_csv, read_text
 from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError
 from mpc_rr.network.messages import (
+    AGENT_MESSAGES,
     NAME_RULE,
     STEPS_AFTER_PROTOCOL,
     STEPS_BEFORE_PROTOCOL,
+    Message,
     is_name,
 )
 from mpc_rr.plain_validation import plain
-from mpc_rr.protocols import PROTOCOL_NAMES, AnyProtocol
+from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.registry import UnknownProtocol, kind_of, protocol_from
+from mpc_rr.publication.ending import Setting
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.schema import Attribute, Record, Schema, interval_labels
+from mpc_rr.schema import Attribute, Record, Schema, Text, interval_labels
 from mpc_rr.simulation.faults import Faults
 
 MOST_PARTIES = 10_000_000
@@ -69,20 +74,25 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return min(max(self.round_s / 10, 0.2), 300.0)
 
 
-class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all agents of a study must agree on."""
+class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a study says of itself, but for how its protocol works."""
 
     name: str
     title: str
     description: str
     schema: Schema
-    protocol: AnyProtocol
     parties: Parties
     deadlines: Deadlines
     expires: dt.date | None = None
     """The last day on which anybody may take part."""
     registrar: str | None = None
     """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
+
+
+class Study(Definition, frozen=True, kw_only=True):
+    """What all agents of a study must agree on."""
+
+    protocol: StudyProtocol
 
     @property
     def registrar_key(self) -> bytes | None:
@@ -98,9 +108,45 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _digest(msgspec.json.encode(self, order="deterministic"))
 
     @property
+    def setting(self) -> Setting:
+        """What its protocol may know of it, before anybody has come."""
+        return Setting(
+            study=self.name,
+            schema=self.schema,
+            expected=self.parties.count,
+            parties=self.parties.count,
+            fewest=self.parties.fewest,
+            registrar=self.registrar is not None,
+        )
+
+    def setting_with(self, members: Sequence[str] | None) -> Setting:
+        """The same when these are there; None: some are, and it is not known who."""
+        if members is None:
+            return self.setting
+        return msgspec.structs.replace(
+            self.setting, parties=max(len(members), 2), members=tuple(members)
+        )
+
+    @property
     def mutual(self) -> bool:
         """Whether all parties depend on all."""
-        return self.protocol.mutual(self.parties.count)
+        return self.protocol.mutual(self.setting)
+
+    @property
+    def largest_message_bytes(self) -> int:
+        """An upper bound on any message, so that larger ones can be rejected."""
+        return self.protocol.largest_message_bytes(self.setting)
+
+    @property
+    def step_words(self) -> dict[str, str]:
+        """What happens in each step, in words for whoever watches."""
+        kinds: tuple[type[Message], ...] = (*AGENT_MESSAGES, *self.protocol.rounds(self.setting))
+        return {kind.step: kind.doing or kind.step for kind in kinds}
+
+    @property
+    def disclosures(self) -> tuple[Disclosure, ...]:
+        """What a party gives away by taking part."""
+        return self.protocol.stated(self.setting)
 
     def check_open(self) -> None:
         """`InputError` if the study's last day has passed."""
@@ -115,13 +161,22 @@ class Study(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
     | {"sum", "masking", "lowest", "highest", "step", "registrar", "enough"}
+    | {"label", "question", "labels"}
 )
+
+
+DIGESTED = (
+    "name", "title", "description", "schema", "protocol", "parties", "deadlines", "expires",
+    "registrar",
+)  # fmt: skip
+"""What the digest is made of, in this order for ever."""
 
 
 @functools.lru_cache(maxsize=8)
 def _digest(study: bytes) -> bytes:
     """Once for all parties of a host."""
-    canonical = msgspec.json.encode(_without_unused(msgspec.json.decode(study)))
+    tables = msgspec.json.decode(study)
+    canonical = msgspec.json.encode(_without_unused({key: tables[key] for key in DIGESTED}))
     return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
 
 
@@ -148,9 +203,25 @@ def study_json(study: Study) -> str:
     return json.dumps(writable(msgspec.to_builtins(study)), indent=2, ensure_ascii=False) + "\n"
 
 
+def definition_from_json(text: str) -> tuple[Definition, dict[str, Any]]:
+    """What `study_json` wrote, with the table of its protocol; ``ValueError`` if it is none."""
+    tables = json.loads(text)
+    if not isinstance(tables, dict) or not isinstance(tables.get("protocol"), dict):
+        raise ValueError("it describes no study")  # noqa: TRY004
+    protocol = tables.pop("protocol")
+    return msgspec.convert(tables, Definition, strict=False), protocol
+
+
+def study_of(definition: Definition, protocol: StudyProtocol) -> Study:
+    """A definition with its protocol."""
+    fields = {f: getattr(definition, f) for f in Definition.__struct_fields__}
+    return Study(protocol=protocol, **fields)
+
+
 def study_from_json(text: str) -> Study:
     """The study that `study_json` wrote; ``ValueError`` if it is none."""
-    return msgspec.convert(json.loads(text), Study, strict=False)
+    definition, protocol = definition_from_json(text)
+    return study_of(definition, protocol_from(protocol))
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -201,6 +272,9 @@ class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
     lowest: float | None = None
     highest: float | None = None
     step: float | None = None
+    label: Text | None = None
+    question: Text | None = None
+    labels: dict[str, Text] | None = None
 
 
 class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -212,7 +286,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     title: str
     schema: dict[str, dict[str, Any]]
     parties: Parties
-    protocol: AnyProtocol
+    protocol: dict[str, Any]
     study: str | None = None
     description: str = ""
     deadlines: Deadlines = Deadlines()
@@ -229,7 +303,7 @@ def load_scenario(path: Path, data: Path | None = None) -> Scenario:
     ``data`` is a CSV file to be used instead of the scenario's own data.
     """
     try:
-        scenario = _scenario(path, _parse(path))
+        scenario = _scenario(path, *_parse(path))
     except (ScenarioError, SchemaError) as error:
         text = str(error)
         raise ScenarioError(text if str(path) in text else f"{path}: {text}") from None
@@ -238,40 +312,41 @@ def load_scenario(path: Path, data: Path | None = None) -> Scenario:
     return msgspec.structs.replace(scenario, csv=data, generator=None)
 
 
-def _parse(path: Path) -> _File:
+def _parse(path: Path) -> tuple[_File, StudyProtocol]:
     try:
         tables: dict[str, Any] = tomllib.loads(read_text(path))
-        chosen = _protocol_kind(tables.get("protocol"))
     except DataError as error:
         raise ScenarioError(str(error)) from None
     except tomllib.TOMLDecodeError as error:
         raise ScenarioError(f"not a TOML file: {error}") from None
     except RecursionError:
         raise ScenarioError("not a TOML file: nested too deeply") from None
+    protocol = _protocol(tables.get("protocol"))
     try:
-        if chosen is not None:
-            msgspec.convert(tables["protocol"], chosen)
-    except msgspec.ValidationError as error:
-        raise ScenarioError(plain(error, chosen, start="protocol")) from None
-    try:
-        return msgspec.convert(tables, _File)
+        file = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:
         raise ScenarioError(plain(error, _File)) from None
+    if protocol is None:
+        raise ScenarioError("protocol: 'name' is missing")
+    return file, protocol
 
 
-def _protocol_kind(table: Any) -> type[StudyProtocol] | None:
-    """The protocol that is named; msgspec does not say which names there are."""
+def _protocol(table: Any) -> StudyProtocol | None:
+    """The protocol that is named, if one is."""
     name = table.get("name") if isinstance(table, dict) else None
     if name is None:
         return None
-    for kind in get_args(AnyProtocol):
-        if kind.__struct_config__.tag == name:
-            return cast("type[StudyProtocol]", kind)
-    known = ", ".join(PROTOCOL_NAMES)
-    raise ScenarioError(f"protocol.name: there is no protocol {name!r}; known are {known}")
+    try:
+        kind = kind_of(str(name))
+    except UnknownProtocol as error:
+        raise ScenarioError(f"protocol.name: {error}") from None
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(plain(error, kind, start="protocol")) from None
 
 
-def _scenario(path: Path, file: _File) -> Scenario:
+def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
     name = file.study if file.study is not None else _slug(file.title)
     if not is_name(name):
         raise ScenarioError(f"study: {name!r} is not a name ({NAME_RULE})")
@@ -280,7 +355,7 @@ def _scenario(path: Path, file: _File) -> Scenario:
         title=file.title,
         description=file.description,
         schema=Schema(tuple(_attribute(n, _table(n, t)) for n, t in file.schema.items())),
-        protocol=file.protocol,
+        protocol=protocol,
         parties=file.parties,
         deadlines=file.deadlines,
         expires=file.expires,
@@ -313,8 +388,9 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         step = 1.0 if table.step is None else table.step
         categories = tuple(table.categories or ())
         return Attribute(
-            name, "numeric", categories, bins, table.missing, table.lowest, table.highest, step
-        )
+            name, "numeric", categories, bins, table.missing, table.lowest, table.highest, step,
+            table.label, table.question, table.labels,
+        )  # fmt: skip
     if table.categories is not None:
         categories = tuple(table.categories)
     elif bins is not None:
@@ -328,8 +404,9 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         categories = (*categories, table.missing)
     kind = table.type or ("ordinal" if bins is not None else "nominal")
     return Attribute(
-        name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step
-    )
+        name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step,
+        table.label, table.question, table.labels,
+    )  # fmt: skip
 
 
 def _check_study(study: Study) -> None:
@@ -355,7 +432,8 @@ def _check_study(study: Study) -> None:
             'type = "numeric"'
         )
     try:
-        study.protocol.check(study.schema, study.parties.count)
+        study.protocol.check(study.setting)
+        study.protocol.stated(study.setting)
     except InputError as error:
         raise ScenarioError(f"protocol: {error}") from None
     for field in ("lobby_s", "round_s"):
@@ -370,7 +448,7 @@ def _check_faults(faults: Faults, study: Study) -> None:
     if not (faults.silent or faults.crash):
         return
     names = party_names(study.parties.count)
-    protocol_steps = study.protocol.steps(study.parties.count)
+    protocol_steps = study.protocol.steps(study.setting)
     steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)
     for fault in (*faults.silent, *faults.crash):
         if fault.party not in names:

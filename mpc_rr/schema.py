@@ -3,6 +3,7 @@
 import difflib
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -14,11 +15,36 @@ Record = tuple[int, ...]
 """One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
 in the order of the schema. Secret to its party."""
 
+Text = str | dict[str, str]
+"""Words for people: in one language, or in several, by language; the first is the default."""
+LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+
 GRID_TOLERANCE = 1e-6
 """By this share of a step a number may miss the grid, because decimals are not exact."""
 
 MOST_STEPS = 1 << 53
 """So many values a numeric attribute may have and still be exact."""
+
+
+def text_fault(text: Text) -> str | None:
+    """Why this cannot be shown to people, or None."""
+    if isinstance(text, dict):
+        if not text:
+            return "it is in no language"
+        wrong = [language for language in text if LANGUAGE.fullmatch(language) is None]
+        if wrong:
+            return f"{wrong[0]!r} is no language; write en, de, pt-BR, …"
+    words = text.values() if isinstance(text, dict) else (text,)
+    if not all(word.strip() and word.isprintable() for word in words):
+        return "it must be one line that can be printed, and not empty"
+    return None
+
+
+def in_language(text: Text, language: str | None = None) -> str:
+    """The words in this language, or else in the first that is given."""
+    if isinstance(text, str):
+        return text
+    return text.get(language or "", next(iter(text.values())))
 
 
 class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,8 +68,18 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lowest: float | None = None
     highest: float | None = None
     step: float | None = None
+    label: Text | None = None
+    """What people read instead of the name."""
+    question: Text | None = None
+    """The question as people are asked it."""
+    labels: dict[str, Text] | None = None
+    """What people read instead of a category, by category."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.type, self.categories, self.bins, self.lowest, self.highest))
 
     def __post_init__(self) -> None:
+        self._check_words()
         if not self.name or self.name != self.name.strip():
             raise SchemaError(f"attribute {self.name!r}: a name must not be empty or padded")
         if self.type == "numeric":
@@ -66,6 +102,34 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"attribute {self.name!r}: missing must be one of its categories")
         if self.bins is not None:
             self._check_bins(self.bins)
+
+    def _check_words(self) -> None:
+        """Labels and questions are one printable line each, and labels are those of categories."""
+        where = f"attribute {self.name!r}"
+        given = {"label": self.label, "question": self.question}
+        for category, words in (self.labels or {}).items():
+            if category not in self.categories:
+                raise SchemaError(f"{where}: labels names {category!r}, which is no category of it")
+            given[f"labels.{category}"] = words
+        for field, text in given.items():
+            fault = None if text is None else text_fault(text)
+            if fault is not None:
+                raise SchemaError(f"{where}: {field}: {fault}")
+
+    def title(self, language: str | None = None) -> str:
+        """What people call it: its label, or its name."""
+        return self.name if self.label is None else in_language(self.label, language)
+
+    def asked(self, language: str | None = None) -> str:
+        """The question as people are asked it, or what they call the attribute."""
+        return (
+            self.title(language) if self.question is None else in_language(self.question, language)
+        )
+
+    def category_title(self, category: str, language: str | None = None) -> str:
+        """What people call one of its categories."""
+        label = (self.labels or {}).get(category)
+        return category if label is None else in_language(label, language)
 
     def _check_bins(self, bins: tuple[float, ...]) -> None:
         if any(math.isnan(edge) for edge in bins) or any(
@@ -216,6 +280,19 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sizes(self) -> tuple[int, ...]:
         """The attributes' numbers of categories, in order."""
         return tuple(attribute.size for attribute in self.attributes)
+
+    def attribute(self, name: str) -> Attribute:
+        """One attribute, by its name."""
+        return self.attributes[self.names.index(name)]
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages in which any label or question is given, in order."""
+        found: dict[str, None] = {}
+        for a in self.attributes:
+            for text in (a.label, a.question, *(a.labels or {}).values()):
+                found |= dict.fromkeys(text if isinstance(text, dict) else ())
+        return tuple(found)
 
     def pick(self, names: Sequence[str]) -> tuple[Attribute, ...]:
         """Some attributes, by their names."""

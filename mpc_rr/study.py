@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import multiprocessing
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -22,7 +23,9 @@ from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.registry import load_plugins, plugins
+from mpc_rr.publication.ending import Ending, published
+from mpc_rr.publication.parts import Absence, Participation, Publication
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Record
@@ -51,6 +54,19 @@ class StudyResult:
     parties: dict[str, Ending | MpcRrError] = field(repr=False)
     seed: int | None
     transport: str
+
+    @functools.cached_property
+    def publication(self) -> Publication:
+        """What the study publishes: made once, when it is first asked for."""
+        outcome, study = self.outcome, self.study
+        excluded = [
+            Absence(party=e.name, how="excluded", reason=e.reason) for e in outcome.excluded
+        ]
+        if outcome.result is None:
+            people = Participation(expected=study.parties.count, absent=tuple(excluded))
+            return Publication(participation=people)
+        setting = study.setting_with(outcome.members)
+        return published(outcome.result, setting, study.protocol.stated, excluded)
 
 
 @contextlib.contextmanager
@@ -146,7 +162,9 @@ async def _on_hosts(
     parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
     spawn = multiprocessing.get_context("spawn")
     others = multiprocessing.active_children()
-    pool = ProcessPoolExecutor(len(parts), mp_context=spawn)
+    pool = ProcessPoolExecutor(
+        len(parts), mp_context=spawn, initializer=load_plugins, initargs=(plugins(),)
+    )
     running: list[asyncio.Future[dict[str, Ending | MpcRrError]]] = []
     try:
         running = [
@@ -189,9 +207,12 @@ async def mqtt_connection(
     study: Study, broker: BrokerUrl, *, coordinator: bool
 ) -> AsyncIterator[MqttConnection]:
     """A connection to a broker for the agents of a study."""
-    size_limit = study.protocol.largest_message_bytes(study.schema, study.parties.count)
     connection = MqttConnection(
-        broker, study.name, SystemRandomness(), size_limit=size_limit, coordinator=coordinator
+        broker,
+        study.name,
+        SystemRandomness(),
+        size_limit=study.largest_message_bytes,
+        coordinator=coordinator,
     )
     async with connection.open():
         yield connection

@@ -34,7 +34,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
+from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.scenario import Scenario, load_scenario
 from mpc_rr.schema import Record

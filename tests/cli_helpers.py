@@ -46,7 +46,18 @@ def mpc_rr(*arguments, **options):
 
 def expected_counts():
     codes = [(("no", "yes").index(s), ("low", "middle", "high").index(m)) for s, m in PEOPLE]
-    return crosstabs(codes, (2, 3))[0].tolist()
+    return crosstabs(codes, (2, 3))[0].reshape(-1).tolist()
+
+
+def published_counts(document):
+    """The cells of the first table in a result.json."""
+    return document["publication"]["tables"][0]["values"]
+
+
+def published_number(document, name):
+    """A quantity in a result.json."""
+    (found,) = [q["value"] for q in document["publication"]["quantities"] if q["name"] == name]
+    return found
 
 
 def assert_one_line(error, *parts):

@@ -14,6 +14,7 @@ from mpc_rr.agents.party import Party
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.messages import COORDINATOR, Envelope, SignedEnvelope
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.publication.ending import Setting
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.scenario import (
     Deadlines,
@@ -48,6 +49,11 @@ def make_study(
         parties=Parties(n, minimum),
         deadlines=Deadlines(lobby_s, round_s),
     )
+
+
+def setting(schema, parties):
+    """A study of so many parties, as its protocol sees it."""
+    return Setting(study="s", schema=schema, expected=parties, parties=parties, fewest=parties)
 
 
 class FixedScenario(Scenario, frozen=True):

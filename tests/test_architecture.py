@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import mpc_rr
 
 PACKAGE = Path(mpc_rr.__file__).parent
@@ -22,8 +20,3 @@ def test_imports_go_one_way():
         check=False,
     )
     assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
-def test_modules_hold_one_thing(path):
-    assert len(path.read_text().splitlines()) <= 500, "split it"

@@ -8,15 +8,16 @@ import pytest
 from helpers import make_scenario, make_schema, random_records
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimates import Condition, Estimates, adjusted_weights, parse_condition
+from mpc_rr.estimation.conditions import Condition, parse_condition
 from mpc_rr.estimation.designs import Fitted, rr_clusters, rr_independent
+from mpc_rr.estimation.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.views import FittedViews, ViewDesign, all_views
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.release import estimates_of, read_run
-from mpc_rr.results import write_results
+from mpc_rr.results.asking import read_askable
+from mpc_rr.results.folder import write_results
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study import run_study
 
@@ -128,8 +129,8 @@ def test_a_result_folder_gives_back_the_very_same_estimates(protocol, tmp_path):
     scenario = make_scenario(random_records(40, SIZES, seed=2), SIZES, protocol=protocol)
     result = run_study(scenario, transport="memory", seed=4)
     write_results(result, tmp_path / "run")
-    run, direct = read_run(tmp_path / "run"), estimates_of(result.outcome.result)
-    assert run.study == scenario.study
+    run, direct = read_askable(tmp_path / "run"), result.outcome.result.estimates()
+    assert run.folder.study == scenario.study
     for ours, theirs in zip(run.estimates.marginals(), direct.marginals(), strict=True):
         assert ours.unbiased.shares.tolist() == theirs.unbiased.shares.tolist()
     condition = Condition({0: (1,), 2: (0,)})
@@ -137,23 +138,23 @@ def test_a_result_folder_gives_back_the_very_same_estimates(protocol, tmp_path):
     people = run.estimates.synthesize(100, np.random.default_rng(1).random)
     assert people.shape == (100, 3)
     document = json.loads((tmp_path / "run" / "result.json").read_text())
-    assert document["privacy"]["local_epsilon"] > 0
+    assert document["publication"]["privacy"]["local_epsilon"] > 0
     rows = list(csv.reader((tmp_path / "run" / "reports.csv").read_text().splitlines()))
     assert len(rows) == 41
 
 
 def test_folders_that_cannot_be_queried_are_told(tmp_path):
     with pytest.raises(InputError, match="there is no folder"):
-        read_run(tmp_path / "nothing")
+        read_askable(tmp_path / "nothing")
     exact = make_scenario(random_records(5, (2, 3)), (2, 3))
     write_results(run_study(exact, transport="memory"), tmp_path / "exact")
-    with pytest.raises(InputError, match=r"what it found is in .*pairs"):
-        read_run(tmp_path / "exact")
+    with pytest.raises(InputError, match=r"what it found is in .*dependence\.csv"):
+        read_askable(tmp_path / "exact")
     scenario = make_scenario(random_records(5, (2, 3)), (2, 3), protocol=RRJoint(epsilon=4.0))
     write_results(run_study(scenario, transport="memory"), tmp_path / "run")
     (tmp_path / "run" / "reports.csv").write_text("party,a0,a1,weight\nx,v9,v0,1\n")
     with pytest.raises(InputError, match="is damaged"):
-        read_run(tmp_path / "run")
+        read_askable(tmp_path / "run")
 
 
 def test_a_wish_for_no_rows_is_told():

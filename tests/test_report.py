@@ -13,8 +13,8 @@ from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.report import report
-from mpc_rr.results import write_results
+from mpc_rr.results.folder import write_results
+from mpc_rr.show.report import report
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -44,12 +44,13 @@ class Checker(HTMLParser):
     [
         (ExactPairs(), ["no bound", "<h2>Tables</h2>", "a0 by a1"]),
         (RRViews(epsilon=2.0), ["<h2>Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
+        (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± "]),
         (
             RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
             ["<h2>Clusters</h2>", "Estimated shares", "rr_each_attribute"],
         ),
     ],
-    ids=["exact", "views", "clusters"],
+    ids=["exact", "views", "noise", "clusters"],
 )
 def test_a_report_shows_what_was_found_and_stands_alone(tmp_path, protocol, shows):
     text = report(finished(tmp_path / "run", protocol))
@@ -91,9 +92,21 @@ def test_what_is_no_result_folder_is_told(tmp_path):
         report(tmp_path)
     document = {"format": "mpc-rr result", "version": 9, "status": "done"}
     (tmp_path / "result.json").write_text(json.dumps(document))
-    with pytest.raises(InputError, match="is of format version 9; this program knows 1"):
+    with pytest.raises(InputError, match="is of format version 9; this program knows 1 and 2"):
+        report(tmp_path)
+    (tmp_path / "result.json").write_text(json.dumps(document | {"version": 2}))
+    with pytest.raises(InputError, match="is damaged"):
         report(tmp_path)
     (tmp_path / "result.json").write_text(json.dumps(document | {"version": 1}))
     (tmp_path / "study.json").write_text("{")
     with pytest.raises(InputError, match="is damaged"):
         report(tmp_path)
+
+
+def test_noisy_counts_are_not_said_to_give_anybody_away(tmp_path):
+    """A count of 1 with noise in it is no person."""
+    folder = finished(tmp_path / "run", ExactPairs(noise_epsilon=8.0))
+    tables = json.loads((folder / "result.json").read_text())["publication"]["tables"]
+    assert any(1 in table["values"] for table in tables)
+    assert "single person" not in report(folder)
+    assert "single person" in report(finished(tmp_path / "exact", ExactPairs()))

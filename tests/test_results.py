@@ -16,7 +16,8 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results import check_folder, cost_document, write_folder, write_results
+from mpc_rr.results.folder import check_folder, write_folder, write_results
+from mpc_rr.results.transcript import cost_document
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -68,7 +69,8 @@ def test_a_round_that_waited_for_somebody_says_so():
         protocol=ExactPairs(sum="masked_sum"),
         faults=Faults(silent=(PartyFault("party-03", "masked_vector"),)),
     )  # fmt: skip
-    cost = cost_document(run_study(scenario, transport="memory", seed=1).outcome)
+    outcome = run_study(scenario, transport="memory", seed=1).outcome
+    cost = cost_document(outcome, scenario.study.step_words)
     waited = {row["step"]: row["seconds"] for row in cost["rounds"]}
     assert waited["masked_vector"] == pytest.approx(10.0, abs=0.1)
 
@@ -161,5 +163,5 @@ def test_when_results_cannot_be_written_they_are_printed(tmp_path):
     assert done.returncode == 1
     assert "could not be written" in done.stderr
     assert "result.json was printed instead" in done.stderr
-    assert json.loads(done.stdout)["n"] == 11
+    assert json.loads(done.stdout)["publication"]["participation"]["counted"] == 11
     assert list(tmp_path.iterdir()) == []

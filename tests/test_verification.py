@@ -7,7 +7,7 @@ import anonymizing
 import msgspec
 import pytest
 from anonymizing import IN_GROUPS
-from helpers import make_scenario, make_study, random_records, simulate
+from helpers import make_scenario, make_study, random_records, setting, simulate
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.admission import SigningKey
@@ -20,10 +20,11 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results import write_ending, write_results
+from mpc_rr.results.folder import party_result, write_party_result, write_results
+from mpc_rr.results.replay import DoesNotHold
+from mpc_rr.results.verification import publish_anew, verify
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import StudyResult, run_study
-from mpc_rr.verification import DoesNotHold, verify
 
 SIZES = (2, 3, 2)
 PROTOCOLS = {
@@ -76,10 +77,11 @@ def test_a_release_without_a_group_that_lost_somebody_is_replayed(tmp_path):
     assert result.outcome.result.withdrawn
     write_results(result, tmp_path / "run")
     verify(tmp_path / "run")
-    document = json.loads((tmp_path / "run" / "result.json").read_text())
-    changed = json.dumps(document | {"withdrawn": []})
-    (tmp_path / "run" / "result.json").write_text(changed)
-    with pytest.raises(DoesNotHold):
+    changed = msgspec.json.decode((tmp_path / "run" / "result.json").read_text())
+    people = changed["publication"]["participation"]
+    people["absent"] = [absence for absence in people["absent"] if absence["how"] != "withdrawn"]
+    (tmp_path / "run" / "result.json").write_text(json.dumps(changed))
+    with pytest.raises(DoesNotHold, match="'withdrawn'"):
         verify(tmp_path / "run")
 
 
@@ -131,34 +133,77 @@ def test_every_missing_or_repeated_line_is_noticed(honest, tmp_path, name):
                 verify(folder)
 
 
+def put(document, path, value):
+    """Change one place of a document, which must be there."""
+    *way, last = path.split(".")
+    for step in way:
+        document = document[int(step)] if step.isdigit() else document[step]
+    last = int(last) if last.isdigit() else last
+    assert document[last] != value
+    document[last] = value
+
+
+PEOPLE = "publication.participation"
+ALICE = {"party": "party-01", "how": "silent", "step": "", "reason": ""}
+
+
 @pytest.mark.parametrize(
-    ("name", "key", "value"),
+    ("name", "path", "value"),
     [
-        ("rr_independent", "n", 99),
-        ("rr_independent", "marginals", []),
-        ("rr_independent", "silent", ["party-01"]),
-        ("rr_independent", "answers_digest", "00"),
-        ("rr_views", "dependence", []),
-        ("exact_pairs", "pairs", []),
-        ("clusters_each", "design", {}),
-        ("exact_pairs", "unconfirmed", ["party-01"]),
-        ("rr_views", "privacy", None),
-        ("rr_views", "protocol", "rr_joint"),
-        ("rr_views", "parties", {}),
+        ("rr_independent", f"{PEOPLE}.counted", 99),
+        ("rr_independent", f"{PEOPLE}.asked", 99),
+        ("rr_independent", f"{PEOPLE}.expected", 99),
+        ("rr_independent", f"{PEOPLE}.counted_parties", []),
+        ("rr_independent", f"{PEOPLE}.absent", [ALICE]),
+        ("rr_independent", f"{PEOPLE}.absent", [ALICE | {"how": "faulty"}]),
+        ("rr_independent", f"{PEOPLE}.absent", [ALICE | {"how": "excluded"}]),
+        ("exact_pairs", f"{PEOPLE}.absent", [ALICE | {"how": "dropped out", "step": "share"}]),
+        ("rr_independent", f"{PEOPLE}.absent", [ALICE | {"how": "not asked"}]),
+        ("exact_pairs", f"{PEOPLE}.unconfirmed", ["party-01"]),
+        ("exact_pairs", f"{PEOPLE}.told_by", "coordinator"),
+        ("rr_independent", "publication.participation", None),
+        ("rr_independent", "publication.tables.0.values.0", 0.5),
+        ("rr_independent", "publication.tables.0.high.0", 0.5),
+        ("rr_independent", "publication.quantities.0.value", "00"),
+        ("rr_views", "publication.listings", []),
+        ("rr_views", "publication.figures", []),
+        ("rr_views", "publication.findings.0.text", "all is well"),
+        ("exact_pairs", "publication.tables.0.values.0", 77),
+        ("exact_pairs", "publication.notes", []),
+        ("exact_pairs", "publication.sheets.0.sha256", "00"),
+        ("clusters_each", "publication.randomization", None),
+        ("rr_views", "publication.privacy", None),
+        ("rr_views", "publication.privacy.local_epsilon", 1.0),
+        ("rr_views", "publication.privacy.events.0.epsilon", 1.0),
+        ("rr_views", "protocol.name", "rr_joint"),
         ("rr_views", "attempts", 2),
-        ("rr_views", "transcript", {}),
-        ("rr_views", "study", None),
+        ("rr_views", "transcript.digest", "00"),
+        ("rr_views", "transcript.messages", 1),
+        ("rr_views", "study.digest", "00"),
+        ("rr_views", "study.title", "another"),
+        ("rr_views", "admission", "by a registrar"),
         ("exact_pairs", "run", "00"),
         ("exact_pairs", "coordinator", "00"),
     ],
 )
-def test_a_changed_result_is_noticed(honest, tmp_path, name, key, value):
+def test_a_changed_result_is_noticed(honest, tmp_path, name, path, value):
     folder = copy(honest, name, tmp_path / "run")
     result = json.loads((folder / "result.json").read_text())
-    assert key in result
-    (folder / "result.json").write_text(json.dumps(result | {key: value}))
+    put(result, path, value)
+    (folder / "result.json").write_text(json.dumps(result))
     with pytest.raises(DoesNotHold, match=r"result\.json"):
         verify(folder)
+
+
+def test_reasons_are_the_coordinators_to_tell(tmp_path):
+    """Why an answer is missing nobody else can know; that it is missing, everybody sees."""
+    silent = Faults(silent=(PartyFault("party-03", "answer"),))
+    folder = finished(tmp_path / "run", RRIndependent(keep=0.6), silent, minimum=8)
+    result = json.loads((folder / "result.json").read_text())
+    put(result, f"{PEOPLE}.absent.0.how", "faulty")
+    put(result, f"{PEOPLE}.absent.0.reason", "it sent nonsense")
+    (folder / "result.json").write_text(json.dumps(result))
+    assert verify(folder)
 
 
 @pytest.mark.parametrize("file", ["reports.csv", "pairs/01-a0--a1.csv"])
@@ -191,7 +236,13 @@ def test_an_estimate_that_a_coordinator_bent_is_noticed(honest, tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "content"),
-    [("study.json", "{"), ("result.json", "[]"), ("result.json", '{"status": "aborted"}')],
+    [
+        ("study.json", "{"),
+        ("study.json", "[]"),
+        ("study.json", '{"protocol": {}}'),
+        ("result.json", "[]"),
+        ("result.json", '{"status": "aborted"}'),
+    ],
 )
 def test_what_is_no_result_folder_is_told(honest, tmp_path, file, content):
     folder = copy(honest, "rr_views", tmp_path / "run")
@@ -208,12 +259,18 @@ def test_a_party_finds_its_own_messages_in_the_transcript(tmp_path, protocol):
     result = run_study(scenario, transport="memory", seed=2)
     write_results(result, tmp_path / "run")
     for name in ("party-01", "party-12"):
-        write_ending(result.parties[name], tmp_path / name)
+        write_party(scenario.study, result.parties[name], tmp_path / name)
         confirmed = verify(tmp_path / "run", tmp_path / name / "receipt.jsonl")
         assert "messages of the receipt are in the transcript" in confirmed[-1]
         steps = [line["step"] for line in lines_of_file(tmp_path / name / "receipt.jsonl")]
-        assert set(protocol.steps(8)) - {"share"} <= set(steps)
+        assert set(protocol.steps(setting(make_study(12, SIZES).schema, 8))) - {"share"} <= set(
+            steps
+        )
         assert steps[-1] == "verdict"
+
+
+def write_party(study, ending, folder):
+    write_party_result(party_result(study, ending), ending, folder)
 
 
 def lines_of_file(path):
@@ -249,9 +306,9 @@ def test_a_party_that_was_left_out_can_show_it(tmp_path):
     outcome, ends = simulate(study, records, coordinator=Forgetful, seed=2)
     write_results(StudyResult(study, outcome, ends, 2, "memory"), tmp_path / "run")
     verify(tmp_path / "run")
-    write_ending(ends["party-04"], tmp_path / "counted")
+    write_party(study, ends["party-04"], tmp_path / "counted")
     verify(tmp_path / "run", tmp_path / "counted" / "receipt.jsonl")
-    write_ending(ends["party-05"], tmp_path / "lost")
+    write_party(study, ends["party-05"], tmp_path / "lost")
     with pytest.raises(DoesNotHold, match="'answer' message by party-05 is not in the transcript"):
         verify(tmp_path / "run", tmp_path / "lost" / "receipt.jsonl")
 
@@ -264,11 +321,34 @@ def test_receipts_that_are_none_are_told(honest, tmp_path):
         verify(honest["rr_independent"], tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("damage", [{}, {"study": None}, {"attempts": None}, {"silent": None}])
+@pytest.mark.parametrize(
+    "damage",
+    [None, {"study": None}, {"attempts": None}, {"publication": {"tables": 3}}, {"more": 1}],
+)
 def test_damaged_results_are_one_clear_error(honest, tmp_path, damage):
     folder = copy(honest, "rr_independent", tmp_path / "run")
-    head = {"format": "mpc-rr result", "version": 1, "status": "done"}
+    head = {"format": "mpc-rr result", "version": 2, "status": "done"}
     result = json.loads((folder / "result.json").read_text()) if damage else head
-    (folder / "result.json").write_text(json.dumps(result | damage))
+    (folder / "result.json").write_text(json.dumps(result | (damage or {})))
+    with pytest.raises(InputError, match=r"result\.json is damaged"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("name", ["rr_views", "exact_pairs"])
+def test_a_folder_can_be_published_anew_from_its_transcript(honest, tmp_path, name):
+    """Nothing but the received is needed: what is computed comes out the same."""
+    folder = copy(honest, name, tmp_path / "cut.unfinished")
+    result = json.loads((folder / "result.json").read_text())
+    people = result["publication"]["participation"]
+    result["publication"] = {"participation": people}
+    (folder / "result.json").write_text(json.dumps(result))
+    for sheet in folder.rglob("*.csv"):
+        if sheet.name != "cost.csv":
+            sheet.unlink()
     with pytest.raises(DoesNotHold):
         verify(folder)
+    publish_anew(folder, tmp_path / "whole")
+    verify(tmp_path / "whole")
+    for path in honest[name].rglob("*.*"):
+        place = path.relative_to(honest[name])
+        assert (tmp_path / "whole" / place).read_bytes() == path.read_bytes(), place

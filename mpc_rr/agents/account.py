@@ -14,13 +14,14 @@ import hashlib
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mpc_rr.errors import InputError
+from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.privacy.ledger import Ledger, Release, bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.scenario import Study
@@ -96,12 +97,12 @@ class Account:
         """All releases so far, within the budget."""
         return Ledger(self.budget, [entry.release for entry in self._books.releases])
 
-    def planned(self, study: Study) -> list[Release]:
+    def planned(self, study: Study) -> list[Disclosure]:
         """What taking part in a study would add: nothing if it was paid for before."""
         known = self._books.enrolments.get(study.name)
         if known is not None and known.digest == study.digest.hex():
             return []
-        return study.protocol.releases(study.name, study.schema, study.parties.count)
+        return list(study.disclosures)
 
     def check(self, study: Study) -> None:
         """`InputError` if this party must not take part: overdrawn, or another study by the name.
@@ -114,12 +115,12 @@ class Account:
                 f"study {study.name!r} is not the one this party took part in before: its file "
                 "has changed since; nothing was sent"
             )
-        self.ledger.check(*self.planned(study))
+        self.ledger.check(*(event.release(study.name) for event in self.planned(study)))
 
-    def explain(self, study: Study) -> dict[str, Any]:
+    def explain(self, study: Study, language: str | None = None) -> dict[str, Any]:
         """What taking part would mean, for a person to decide on. An ε without bound is None."""
         planned = self.planned(study)
-        cost, spent = math.fsum(release.epsilon for release in planned), self.ledger.spent
+        cost, spent = math.fsum(event.cost for event in planned), self.ledger.spent
         return {
             "study": study.name,
             "title": study.title,
@@ -128,9 +129,21 @@ class Account:
             "parties": study.parties.count,
             "registrar": study.registrar is not None,
             "questions": {
-                a.name: list(a.categories) or [a.answers] for a in study.schema.attributes
+                a.name: {
+                    "question": a.asked(language),
+                    "answers": [a.category_title(c, language) for c in a.categories] or [a.answers],
+                }
+                for a in study.schema.attributes
             },
-            "releases": [msgspec.to_builtins(_Entry.of(release)) for release in planned],
+            "disclosures": [
+                {
+                    "event": msgspec.to_builtins(event),
+                    "how": event.how,
+                    "seen": event.seen,
+                    "epsilon": bounded(event.cost),
+                }
+                for event in planned
+            ],
             "epsilon": bounded(cost),
             "in_words": in_words(cost),
             "spent_before": bounded(spent),
@@ -144,7 +157,8 @@ class Account:
         self.check(study)
         known = self._books.enrolments.get(study.name)
         if known is None:
-            self._books.releases += [_Entry.of(release) for release in self.planned(study)]
+            events = self.planned(study)
+            self._books.releases += [_Entry.of(event.release(study.name)) for event in events]
             enrolment = Enrolment(study.digest.hex(), _hashed(record), {})
             self._books.enrolments[study.name] = enrolment
             self._save()
@@ -154,14 +168,14 @@ class Account:
                 "a state folder of its own; nothing was sent"
             )
 
-    def settle(self, study: Study, releases: list[Release]) -> None:
+    def settle(self, study: Study, events: Sequence[Disclosure]) -> None:
         """Enter what a study costs after all, instead of what it might have cost at most.
 
         What was drawn for it has been paid for: after that, its price does not fall again.
         """
+        releases = [event.release(study.name) for event in events]
         cost = math.fsum(release.epsilon for release in releases)
-        most = study.protocol.releases(study.name, study.schema, study.parties.count)
-        if cost > math.fsum(release.epsilon for release in most) * (1 + 1e-9):
+        if cost > math.fsum(event.cost for event in study.disclosures) * (1 + 1e-9):
             raise InputError(f"study {study.name!r} would cost more than it said; nothing was sent")
         others = [entry for entry in self._books.releases if entry.study != study.name]
         before = [entry for entry in self._books.releases if entry.study == study.name]

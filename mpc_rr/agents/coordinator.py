@@ -57,7 +57,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected
 from mpc_rr.network.session import CoordinatorSession
 from mpc_rr.network.transport import Transport
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.publication.ending import Ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 
@@ -102,7 +102,7 @@ class Coordinator:
             transport,
             study=study.name,
             ask_again_s=study.deadlines.ask_again_s,
-            size_limit=self._protocol.largest_message_bytes(study.schema, study.parties.count),
+            size_limit=study.largest_message_bytes,
         )
         self.mailbox.run = run_id(self._invitation)
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}

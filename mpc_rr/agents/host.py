@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import InternalError, MpcRrError
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.publication.ending import Ending
 
 
 async def run_parties(parties: Iterable[Party]) -> dict[str, Ending | MpcRrError]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.mailbox import Traffic
 from mpc_rr.network.messages import Exclusion
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.publication.ending import Ending
 
 
 class State(enum.Enum):

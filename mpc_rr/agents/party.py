@@ -59,7 +59,7 @@ from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import PartySession
 from mpc_rr.network.transport import Transport
 from mpc_rr.privacy.ledger import OverdrawnError
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.publication.ending import Ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
@@ -113,7 +113,7 @@ class Party:
             transport,
             study=study.name,
             ask_again_s=study.deadlines.ask_again_s,
-            size_limit=self._protocol.largest_message_bytes(study.schema, study.parties.count),
+            size_limit=study.largest_message_bytes,
         )
         self.mailbox.open_handlers = {
             Invitation.step: self._on_invitation,
@@ -382,7 +382,7 @@ class Party:
         session.own_pass = self._own_pass
         session.pass_fault = partial(member_pass_fault, self.study, self.mailbox.run)
         session.recall = lambda label: self._terms.account.recall(self.study, label)
-        session.spend = lambda releases: self._terms.account.settle(self.study, releases)
+        session.spend = lambda events: self._terms.account.settle(self.study, events)
         session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
         return session
 

@@ -17,7 +17,7 @@ from mpc_rr.network.messages import (
     encode,
     is_name,
 )
-from mpc_rr.protocols.secure_sum import SMALLEST
+from mpc_rr.protocols.interface import SMALLEST
 from mpc_rr.scenario import Study
 
 

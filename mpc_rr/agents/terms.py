@@ -29,7 +29,7 @@ class Terms:
     def check(self, study: Study) -> None:
         """`InputError` if one cannot take part in this study on these terms."""
         study.check_open()
-        study.protocol.check_choices(study.schema, self.choices)
+        study.protocol.check_choices(study.setting, self.choices)
         self.account.check(study)
         registrar = study.registrar_key
         if registrar is None:

@@ -14,7 +14,7 @@ import typer
 from rich.markup import escape
 
 from mpc_rr.agents.terms import Admitted
-from mpc_rr.cli.app import JsonOption, StudyFile, Verbose, app
+from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.crypto.admission import SigningKey, admitted
 from mpc_rr.errors import InputError
@@ -59,13 +59,14 @@ def registrar_admit(
         str, typer.Option(help="The key that `mpc-rr enrol` printed for her, 64 digits.")
     ],
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Admit one person to one study; prints her admission, which is no secret.
 
     Whom you admitted with which key is kept in the key file, and leaves it with no admission.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
         with _to_itself(key_file):
             admission = _admit(study, key_file, person, public)
@@ -133,6 +134,7 @@ def enrol(
     admission: Annotated[
         str | None, typer.Option(help="What the registrar gave you for this study.")
     ] = None,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Get ready for studies that have a registrar.
@@ -142,7 +144,7 @@ def enrol(
     Then:   mpc-rr enrol me.pass --study study.toml --admission …   keeps what the registrar gave
     you. Take part with:  mpc-rr party study.toml --pass me.pass …
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         if (study_file is None) != (admission is None):
             raise InputError("--study and --admission belong together")
         if not pass_file.exists():

@@ -70,6 +70,22 @@ SeedOption = Annotated[
     int | None,
     typer.Option(help="Make the run reproducible. For simulation only: a seed is no secret."),
 ]
+PluginOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="A file that defines the study's protocol (docs/own-protocol.md). It is run: use only "
+        "files that you would run yourself.",
+    ),
+]
+LanguageOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="MPC_RR_LANGUAGE",
+        help="Language of labels and questions, where the study file gives several (en, de, …).",
+    ),
+]
 StateOption = Annotated[
     Path | None, typer.Option(help="Folder for one's own books: what was answered before.")
 ]

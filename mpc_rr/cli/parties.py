@@ -6,7 +6,6 @@ import math
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -24,11 +23,13 @@ from mpc_rr.cli.app import (
     CaFile,
     CandidatesOption,
     JsonOption,
+    LanguageOption,
     MaskOption,
     OptionalBroker,
     OutOption,
     PassOption,
     PinOption,
+    PluginOption,
     ProxyOption,
     SeedOption,
     StateOption,
@@ -36,26 +37,28 @@ from mpc_rr.cli.app import (
     Verbose,
     app,
 )
-from mpc_rr.cli.ends import written_or_printed
 from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.data import read_csv, read_record
-from mpc_rr.display import party_watcher, show_ending, show_explanation
-from mpc_rr.errors import Aborted, InputError, MpcRrError
+from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.messages import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
-from mpc_rr.protocols.interface import Ending
-from mpc_rr.results import (
+from mpc_rr.publication.ending import Ending
+from mpc_rr.results.folder import (
     check_folder,
-    ending_document,
-    transcript_lines,
-    write_ending,
+    party_result,
     write_folder,
-    write_host_ends,
+    write_host_results,
+    write_party_result,
 )
+from mpc_rr.results.format import PartyResult, to_json
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.scenario import Study, load_scenario
 from mpc_rr.schema import Record
+from mpc_rr.show.progress import party_watcher
+from mpc_rr.show.study import show_explanation
+from mpc_rr.show.terminal import show_publication
 from mpc_rr.study import take_part
 
 
@@ -85,19 +88,21 @@ def party(
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say what taking part would mean.")
     ] = False,
+    language: LanguageOption = None,
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Take part in a study with one record. What of it leaves this process, --explain says.
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
-    with plain_errors(verbose), _account(state, budget) as account:
+    with plain_errors(verbose, plugin), _account(state, budget) as account:
         study = load_scenario(study_file).study
         if explain:
-            _explain(study, account, as_json=as_json)
+            _explain(study, account, language, as_json=as_json)
             return
         if broker is None:
             raise InputError("--broker is missing: where does the study take place?")
@@ -143,6 +148,7 @@ def host(
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Take part with many records: one party for each, in this process, over one connection.
@@ -151,7 +157,7 @@ def host(
 
     With --state each record has its own books, under its number in the CSV file.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
         chosen = _row_range(rows)
         records = read_csv(csv, study.schema, chosen)
@@ -209,9 +215,9 @@ def _note_no_books() -> None:
     )
 
 
-def _explain(study: Study, account: Account, *, as_json: bool) -> None:
+def _explain(study: Study, account: Account, language: str | None, *, as_json: bool) -> None:
     """Say what taking part would mean; end with an error if this party must not."""
-    explanation = account.explain(study)
+    explanation = account.explain(study, language)
     if as_json:
         print_json(explanation)
     else:
@@ -227,7 +233,7 @@ def _run_parties(
     terms: Mapping[str, Terms],
 ) -> dict[str, Ending | MpcRrError]:
     for own in terms.values():
-        study.protocol.check_choices(study.schema, own.choices)  # told before anything is sent
+        study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
     watch = party_watcher(messages())
     return asyncio.run(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
 
@@ -292,14 +298,30 @@ def _show_party_end(
         if isinstance(end, Aborted) and out is not None and end.receipt:
             write_folder({"receipt.jsonl": transcript_lines(end.receipt)}, out)
         raise end
-    document = ending_document(end)
+    result = party_result(study, end)
     if out is not None:
-        written_or_printed(document, lambda: write_ending(end, out))
+        with _or_printed(result):
+            write_party_result(result, end, out)
         messages().print(f"Your result and receipt are in {out}", highlight=False, soft_wrap=True)
+    _show(study, result, as_json=as_json)
+
+
+def _show(study: Study, result: PartyResult, *, as_json: bool) -> None:
     if as_json:
-        print_json(document)
+        typer.echo(to_json(result), nl=False)
     else:
-        show_ending(Console(), end, study)
+        show_publication(Console(), result.publication, study.schema)
+
+
+@contextlib.contextmanager
+def _or_printed(result: PartyResult | None) -> Iterator[None]:
+    """If results cannot be written they are printed, so that nothing is lost."""
+    try:
+        yield
+    except ResultsError as error:
+        if result is not None:
+            typer.echo(to_json(result), nl=False)
+        raise ResultsError(f"{error}; result.json was printed instead") from None
 
 
 def _show_host_end(
@@ -307,12 +329,13 @@ def _show_host_end(
 ) -> None:
     """The result, which all parties of the host share, and each one's receipt."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
-    finished = [end for end in ends.values() if not isinstance(end, MpcRrError)]
+    finished = [end for end in ends.values() if isinstance(end, Ending)]
+    result = party_result(study, finished[0]) if finished else None
     if out is not None:
-        written = partial(write_host_ends, ends, out)
-        written_or_printed(ending_document(finished[0]) if finished else {}, written)
-    if finished:
-        _show_party_end(study, finished[0], None, as_json=as_json)
+        with _or_printed(result):
+            write_host_results(result, ends, out)
+    if result is not None:
+        _show(study, result, as_json=as_json)
     if failed:
         name, error = next(iter(failed.items()))
         message = (

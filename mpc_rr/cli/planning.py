@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mpc_rr.cli.app import JsonOption, StudyFile, Verbose, app
+from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.console import plain_errors, print_json
-from mpc_rr.display import show_plans
 from mpc_rr.drafting import draft_schema
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.planning import budget_for_error
@@ -17,6 +16,7 @@ from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.privacy.ledger import bounded
 from mpc_rr.scenario import load_scenario
 from mpc_rr.schema import Schema
+from mpc_rr.show.planning import show_plans
 
 
 @app.command()
@@ -60,6 +60,7 @@ def plan(
         typer.Option(help="Also plan RR-Clusters with these: 'age+health, car+place'."),
     ] = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Predict the error of each randomized-response design before any data is collected.
@@ -67,7 +68,7 @@ def plan(
     Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
     all pairs of attributes must be). The first line of the table is the design to prefer.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
         n = study.parties.count if respondents is None else respondents
         sizes = study.schema.sizes

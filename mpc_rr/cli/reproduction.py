@@ -8,12 +8,12 @@ from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, OutOption, Verbose, app
 from mpc_rr.console import plain_errors, print_json, progress_bar
-from mpc_rr.display import show_reproduction
 from mpc_rr.errors import InputError
 from mpc_rr.reproduce import REPRODUCTIONS, SEED, reproduce
 from mpc_rr.reproduce.adult import download_adult
 from mpc_rr.reproduce.plots import png
-from mpc_rr.results import check_folder, write_folder
+from mpc_rr.results.folder import check_folder, write_folder
+from mpc_rr.show.planning import show_reproduction
 
 
 @app.command("reproduce")

@@ -8,14 +8,17 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from mpc_rr.cli.app import JsonOption, Verbose, app
+from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
 from mpc_rr.console import messages, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError
-from mpc_rr.estimates import parse_condition
+from mpc_rr.estimation.conditions import parse_condition
+from mpc_rr.publication.reports import decoded
+from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
-from mpc_rr.release import csv_text, decoded, read_run
-from mpc_rr.report import report
-from mpc_rr.verification import verify
+from mpc_rr.results.asking import read_askable
+from mpc_rr.results.folder import check_folder
+from mpc_rr.results.verification import publish_anew, verify
+from mpc_rr.show.report import report
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folder of a study.")]
 
@@ -28,15 +31,16 @@ def query(
     ],
     level: Annotated[float, typer.Option(help="How sure the interval is.")] = 0.95,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Estimate how many respondents meet a condition, with an interval.
 
     Example:  mpc-rr query results/health-at-work 'smokes=yes & age!="65 and over"'
     """
-    with plain_errors(verbose):
-        found = read_run(run)
-        schema = found.study.schema
+    with plain_errors(verbose, plugin):
+        found = read_askable(run)
+        schema = found.schema
         wanted = parse_condition(condition, schema)
         if not all(wanted.wanted.values()):
             raise InputError(f"nobody can meet this condition: {condition}")
@@ -59,6 +63,7 @@ def synthesize(
     rows: Annotated[int, typer.Option(help="How many invented people.")],
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same people.")] = None,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Write invented people who, taken together, answer as the respondents did.
@@ -66,11 +71,11 @@ def synthesize(
     They are drawn from a model that is estimated from the randomized answers. No row is anybody's
     record, and no more is given away than the answers did already.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         if out.exists():
             raise InputError(f"{out} exists already; name another file with --out")
-        found = read_run(run)
-        schema = found.study.schema
+        found = read_askable(run)
+        schema = found.schema
         rng: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
         with messages().status("fitting a model to the answers"):
             people = decoded(found.estimates.synthesize(rows, rng.uniform), schema)
@@ -89,6 +94,7 @@ def verify_command(
         typer.Option(help="Your own receipt.jsonl (mpc-rr party --out): were you left out?"),
     ] = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Check a result folder against its transcript: signatures, sums, clusters, estimates.
@@ -96,7 +102,7 @@ def verify_command(
     Needs no network and no secret. Ends with the first line that does not hold, if there is one.
     Whether somebody's answer was left out, that party can tell, with its receipt.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         with messages().status("replaying the transcript"):
             confirmed = verify(run, receipt)
         if as_json:
@@ -116,17 +122,38 @@ def report_command(
         Path | None,
         typer.Option(help="In a simulation: the true records as CSV, drawn beside the estimates."),
     ] = None,
+    language: LanguageOption = None,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Write one HTML file about a finished study: who took part, what it cost, what it found."""
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         place = run / "report.html" if out is None else out
         if place.exists():
             raise InputError(f"{place} exists already; name another file with --out")
         with messages().status("drawing"):
-            text = report(run, truth)
+            text = report(run, truth, language)
         try:
             place.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"cannot write {place}: {error.strerror}") from None
         typer.echo(f"{place} can be opened in any browser, without a network")
+
+
+@app.command("publish")
+def publish_command(
+    run: RunFolder,
+    out: Annotated[Path, typer.Option(help="The folder to write; must not exist yet.")],
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Compute anew, from its transcript, what a finished study publishes.
+
+    For a folder NAME.unfinished, whose computing was cut short, and for folders that an older
+    version wrote. The transcript is checked on the way, as mpc-rr verify does.
+    """
+    with plain_errors(verbose, plugin):
+        check_folder(out)
+        with messages().status("replaying the transcript"):
+            publish_anew(run, out)
+        typer.echo(f"{out} holds what the study publishes")

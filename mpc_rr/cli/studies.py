@@ -1,9 +1,11 @@
 """Commands that run studies: run, check, coordinate, broker."""
 
 import asyncio
+import contextlib
 import datetime as dt
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -21,29 +23,23 @@ from mpc_rr.cli.app import (
     DataOption,
     JsonOption,
     OutOption,
+    PluginOption,
     ScenarioFile,
     SeedOption,
     StudyFile,
     Verbose,
     app,
 )
-from mpc_rr.cli.ends import written_or_printed
 from mpc_rr.console import messages, plain_errors, print_json
-from mpc_rr.display import (
-    scenario_facts,
-    show_facts,
-    show_result,
-    watcher,
-)
-from mpc_rr.errors import Aborted, InputError
+from mpc_rr.errors import Aborted, InputError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, serve_broker
-from mpc_rr.results import (
-    check_folder,
-    result_document,
-    write_results,
-)
+from mpc_rr.results.folder import check_folder, result_file, write_results
+from mpc_rr.results.format import to_json
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.scenario import Study, load_scenario
+from mpc_rr.show.progress import watcher
+from mpc_rr.show.study import scenario_facts, show_facts, show_result
 from mpc_rr.study import StudyResult, Watch, coordinate_study, run_study, unwatched
 
 
@@ -82,13 +78,14 @@ def run(
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a whole scenario here: broker, coordinator and all parties.
 
     Example:  mpc-rr run scenarios/quickstart.toml --out my-results
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         if (broker or broker_ca or hosts) and transport is TransportName.memory:
             raise InputError(
                 "--broker, --broker-ca and --hosts have no meaning with --transport memory"
@@ -115,10 +112,11 @@ def check(
     scenario_file: ScenarioFile,
     data: DataOption = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Check a scenario file, and its data if it names any, without running it."""
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         scenario = load_scenario(scenario_file, data)
         scenario.study.check_open()
         has_data = scenario.csv is not None or scenario.generator is not None
@@ -139,13 +137,14 @@ def coordinate(
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
+    plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
     """Coordinate a study: gather the parties, route their messages, publish the result.
 
     The parties run elsewhere (mpc-rr party, mpc-rr host), with the same study file and broker.
     """
-    with plain_errors(verbose):
+    with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
         url = BrokerUrl.parse(broker, broker_ca)
         folder = _result_folder(out, study)
@@ -217,13 +216,28 @@ def _result_folder(out: Path | None, study: Study) -> Path:
 
 def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool) -> None:
     """Write and then show how a study ended; a failed one ends the command with code 1."""
-    document = result_document(result)
-    written_or_printed(document, lambda: write_results(result, folder))
+    try:
+        with _computing(result, quiet=as_json):
+            file = write_results(result, folder)
+    except ResultsError as error:
+        transcript = transcript_lines(result.outcome.transcript)
+        typer.echo(to_json(result_file(result, transcript, result.publication)), nl=False)
+        raise ResultsError(f"{error}; result.json was printed instead") from None
     if as_json:
-        print_json(document | {"folder": str(folder)})
+        print_json(json.loads(to_json(file)) | {"folder": str(folder)})
     else:
         show_result(Console(), result, seconds)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
         Console().print(f"{what} {escape(str(folder))}", highlight=False, soft_wrap=True)
     if result.outcome.result is None:
         raise Aborted(f"the study failed: {result.outcome.cause}", result.outcome.culprits)
+
+
+@contextlib.contextmanager
+def _computing(result: StudyResult, *, quiet: bool) -> Iterator[None]:
+    """Say what takes so long, where anything is computed."""
+    if quiet or result.outcome.result is None:
+        yield
+        return
+    with messages().status("computing what the study publishes"):
+        yield

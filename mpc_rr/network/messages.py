@@ -6,7 +6,7 @@ on them make the raw bytes that a transport carries. All of it is msgpack, never
 """
 
 import re
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -27,6 +27,15 @@ def is_name(text: str) -> bool:
     return NAME_PATTERN.fullmatch(text) is not None
 
 
+Way = Literal["report", "confide", "exchange", "publish", "post", "announce", "hand out"]
+"""In which kind of round a message travels: parties ``report`` to the coordinator publicly, or
+``confide`` to it alone; they ``exchange`` with each other privately, ``publish`` to everyone, or
+``post`` to a board that all must see alike; the coordinator announces to all or hands out to each.
+"""
+AMONG_PARTIES: frozenset[Way] = frozenset({"exchange", "publish", "post"})
+"""Rounds in which parties need each other's keys, and must know that all see the same."""
+
+
 class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Base of all messages. ``step`` is its frozen name on the wire; a sealed one is private.
 
@@ -34,6 +43,11 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     """
 
     step: ClassVar[str]
+    doing: ClassVar[str] = ""
+    """What happens in its step, in words for whoever watches."""
+    way: ClassVar[Way] = "report"
+    most_bytes: ClassVar[int] = 4096
+    """How long it may be, unless its protocol reckons that for itself."""
     sealed: ClassVar[bool] = False
 
     def __repr__(self) -> str:
@@ -87,6 +101,7 @@ class Hello(Message, frozen=True):
     """Party → coordinator: is there a study? Says where answers to this party go."""
 
     step: ClassVar[str] = "hello"
+    doing: ClassVar[str] = "a party asks for the study"
     identity: PublicIdentity
     reply_to: str
 
@@ -99,6 +114,8 @@ class Invitation(Message, frozen=True):
     """
 
     step: ClassVar[str] = "invitation"
+    doing: ClassVar[str] = "the coordinator invites a party"
+    way: ClassVar[Way] = "announce"
     identity: PublicIdentity
     study_digest: bytes
     nonce: bytes
@@ -109,6 +126,8 @@ class Refusal(Message, frozen=True):
     """Coordinator → party: you are not admitted, and why."""
 
     step: ClassVar[str] = "refusal"
+    doing: ClassVar[str] = "the coordinator turns a party away"
+    way: ClassVar[Way] = "hand out"
     identity: PublicIdentity
     reason: str
     answers: bytes
@@ -118,6 +137,7 @@ class Join(Message, frozen=True):
     """Party → coordinator: I take part in this run, with these keys."""
 
     step: ClassVar[str] = "join"
+    doing: ClassVar[str] = "waiting for parties to join"
     identity: PublicIdentity
 
 
@@ -125,6 +145,7 @@ class ShowPass(Message, frozen=True):
     """Party → coordinator, where a study has a registrar: the pass of the person behind it."""
 
     step: ClassVar[str] = "pass"
+    doing: ClassVar[str] = "parties show their passes"
     identity: PublicIdentity
     shown: Pass
 
@@ -133,6 +154,8 @@ class Admission(Message, frozen=True):
     """Coordinator → party: you are in; wait for the roster."""
 
     step: ClassVar[str] = "admission"
+    doing: ClassVar[str] = "the coordinator admits a party"
+    way: ClassVar[Way] = "hand out"
     fingerprint: str
 
 
@@ -157,6 +180,8 @@ class Roster(Message, frozen=True):
     """Coordinator → everyone: who takes part. A later attempt leaves out those who were lost."""
 
     step: ClassVar[str] = "roster"
+    doing: ClassVar[str] = "the coordinator says who takes part"
+    way: ClassVar[Way] = "announce"
     attempt: int
     members: tuple[Member, ...]
     excluded: tuple[Exclusion, ...]
@@ -166,6 +191,8 @@ class Passes(Message, frozen=True):
     """Coordinator → everyone, where a study has a registrar: the passes of all in the roster."""
 
     step: ClassVar[str] = "passes"
+    doing: ClassVar[str] = "the coordinator shows everybody's passes"
+    way: ClassVar[Way] = "announce"
     passes: dict[str, Pass]
 
 
@@ -176,6 +203,8 @@ class Opening(Message, frozen=True):
     """
 
     step: ClassVar[str] = "opening"
+    doing: ClassVar[str] = "the study begins"
+    way: ClassVar[Way] = "announce"
     asked: int
     digest: bytes
 
@@ -184,6 +213,8 @@ class RosterSeen(Message, frozen=True):
     """Party → everyone: the digest of the roster I was shown."""
 
     step: ClassVar[str] = "roster_seen"
+    doing: ClassVar[str] = "parties compare the roster they were shown"
+    way: ClassVar[Way] = "publish"
     digest: bytes
 
 
@@ -191,6 +222,7 @@ class ResultSeen(Message, frozen=True):
     """Party → everyone: the digest of the result I computed."""
 
     step: ClassVar[str] = "result_seen"
+    doing: ClassVar[str] = "parties confirm the result"
     digest: bytes
 
 
@@ -202,6 +234,8 @@ class Verdict(Message, frozen=True):
     """
 
     step: ClassVar[str] = "verdict"
+    doing: ClassVar[str] = "the coordinator says how the study ended"
+    way: ClassVar[Way] = "announce"
     done: bool
     cause: str
     culprits: tuple[str, ...]
@@ -214,12 +248,14 @@ class Goodbye(Message, frozen=True):
     """Party → coordinator: I have the verdict; you need not wait for me."""
 
     step: ClassVar[str] = "goodbye"
+    doing: ClassVar[str] = "parties take their leave"
 
 
 class Objection(Message, frozen=True):
     """Party → coordinator: I stop, because of what ``against`` did in ``at_step``."""
 
     step: ClassVar[str] = "objection"
+    doing: ClassVar[str] = "a party objects"
     against: str
     at_session: str
     at_step: str
@@ -230,6 +266,7 @@ class Again(Message, frozen=True):
     """Anybody → anybody: your message for this step has not come; send it again."""
 
     step: ClassVar[str] = "again"
+    doing: ClassVar[str] = "a message is asked for again"
     at_session: str
     at_step: str
 
@@ -248,6 +285,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 STEPS_BEFORE_PROTOCOL = (Hello.step, Join.step, RosterSeen.step)
 STEPS_AFTER_PROTOCOL = (ResultSeen.step, Goodbye.step)
+AGENT_MESSAGES = (Hello, ShowPass, Join, RosterSeen, ResultSeen, Goodbye)
+"""What parties send before and after the protocol."""
 LOBBY_SESSION = "lobby"
 VERDICT_SESSION = "verdict"
 _encoder = msgspec.msgpack.Encoder()

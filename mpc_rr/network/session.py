@@ -36,8 +36,8 @@ from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
 """By its label, something random that is drawn and accounted for once, and then always the same."""
-Spend = Callable[[list[Any]], None]
-"""Takes releases (`mpc_rr.privacy.ledger.Release`); they must not cost more than was planned."""
+Spend = Callable[[Sequence[Any]], None]
+"""Takes disclosures (`mpc_rr.privacy.disclosures`); they must not cost more than was planned."""
 
 
 class PartySession(Session):

@@ -20,15 +20,6 @@ def certainty(epsilon: float, prior: float = 0.5) -> float:
     return odds / (1 + odds)
 
 
-def seen_as(mechanism: str, crowd: int | None) -> str:
-    """How others see what leaves a party."""
-    if crowd is None:
-        return "under the party's name"
-    if mechanism.startswith("in a group"):
-        return f"as it is, among the values of {crowd} or more, in no order"
-    return f"only in a total over {crowd}"
-
-
 def in_words(epsilon: float) -> str:
     """One sentence for a respondent."""
     if math.isinf(epsilon):

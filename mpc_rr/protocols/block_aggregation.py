@@ -34,17 +34,18 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.combinations import Combination, View, combination_views
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.network.messages import Message, encode
+from mpc_rr.network.messages import Message, Way, encode
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
 from mpc_rr.protocols.collection import (
-    MEMBER_BYTES,
     AnswersTaken,
-    answers_digest,
     check_enough,
     plausible,
 )
-from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.publication.blocks import AnsweredOneBlock, CollectedBlocks
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.reports import answers_digest
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
 
@@ -65,6 +66,8 @@ class Question(Message, frozen=True):
     """
 
     step: ClassVar[str] = "question"
+    doing: ClassVar[str] = "the coordinator asks the next block"
+    way: ClassVar[Way] = "hand out"
     block: int
     view: int
     tables: tuple[bytes, ...]
@@ -90,62 +93,8 @@ class BlockAnswer(Message, frozen=True):
     """
 
     step: ClassVar[str] = "block_answer"
+    doing: ClassVar[str] = "a block of parties answers"
     answer: bytes
-
-
-class CollectedBlocks(Ending, frozen=True):
-    """The answers of all blocks, and the tables they were shown."""
-
-    schema: Schema
-    options: "BlockAggregation"
-    asked: tuple[str, ...]
-    answers: dict[str, bytes]
-    silent: tuple[str, ...]
-    faulty: dict[str, str]
-    shown: dict[Combination, list[bytes]]
-    """The table of each combination in each block, and that after the last."""
-    counts: dict[Combination, list[list[int]]]
-    """How often each cell was answered, by combination and block."""
-    not_asked: tuple[str, ...]
-    """Whose answers were not needed any more."""
-
-    def __repr__(self) -> str:
-        return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
-
-    @property
-    def n(self) -> int:
-        """How many answered."""
-        return len(self.answers)
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as it was announced."""
-        return answers_digest(self.answers)
-
-    def answered(self, combination: Combination) -> Answered:
-        """The answers about one combination, as the mathematics wants them."""
-        tables = [np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination][:-1]]
-        return Answered(self.options.p, np.array(tables), np.array(self.counts[combination][:-1]))
-
-
-class BlockParticipation(Ending, frozen=True):
-    """What a party knows in the end."""
-
-    schema: Schema
-    asked: int
-    n: int
-    answers_digest: bytes
-    view: tuple[tuple[str, ...], ...]
-    """The combinations it answered."""
-    epsilon: float
-    """What its answers cost, with the tables it was shown."""
-    claimed_epsilon: float
-    """What the paper says one answer costs."""
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as the coordinator announced it."""
-        return self.answers_digest
 
 
 class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
@@ -157,16 +106,11 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     together: int = 2
     enough: float | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """One answer."""
-        return (BlockAnswer.step,)
+    messages: ClassVar[tuple[type[Message], ...]] = (BlockAnswer,)
 
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """No party needs another."""
-        return False
-
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
+        schema, parties = study.schema, study.parties
         check_truth(self.p)
         if self.p < LEAST_TRUTH:
             raise InputError(f"p must be at least {LEAST_TRUTH}: nothing would be learnt")
@@ -190,28 +134,36 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         """Step 1."""
         return combination_views(len(schema.sizes), self.together)
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """A question, or a list of all parties."""
-        largest = math.prod(sorted(schema.sizes)[-self.together :])
-        per_view = len(schema.sizes) // self.together
-        return 65536 + per_view * (8 * largest + 16) + MEMBER_BYTES * parties
+        sizes = study.schema.sizes
+        largest = math.prod(sorted(sizes)[-self.together :])
+        per_view = len(sizes) // self.together
+        return HEAD_BYTES + per_view * (8 * largest + 16) + MEMBER_BYTES * study.parties
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+    def disclosures(self, study: Setting) -> list[Disclosure]:
         """What the view that costs most may cost at most; the floor bounds it."""
-        priced = [self._releases(study, schema, view, self._bounds(schema, view))
-                  for view in self.views(schema)]  # fmt: skip
-        return max(priced, key=lambda view: sum(release.epsilon for release in view))
+        schema = study.schema
+        priced = [
+            self._disclosures(schema, view, self._bounds(schema, view))
+            for view in self.views(schema)
+        ]
+        return max(priced, key=lambda view: sum(event.cost for event in view))
 
     def _bounds(self, schema: Schema, view: View) -> list[float]:
         return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
 
-    def _releases(
-        self, study: str, schema: Schema, view: View, epsilons: list[float]
-    ) -> list[Release]:
-        """One release for each combination; the paper counts all of them as one."""
+    def _disclosures(self, schema: Schema, view: View, epsilons: list[float]) -> list[Disclosure]:
+        """One event for each combination; the paper counts all of them as one."""
         claimed = claimed_epsilon(self.p) / len(view)
         return [
-            Release(study, self.name, tuple(schema.names[a] for a in combination), epsilon, claimed)
+            AdaptiveResponse(
+                what=self.name,
+                attributes=tuple(schema.names[a] for a in combination),
+                truth=self.p,
+                epsilon=epsilon,
+                claimed=claimed,
+            )
             for combination, epsilon in zip(view, epsilons, strict=True)
         ]
 
@@ -219,7 +171,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 
     async def party(
         self, session: PartySession, schema: Schema, record: Record
-    ) -> BlockParticipation:
+    ) -> AnsweredOneBlock:
         """A party's steps."""
         # Step 2: wait for one's turn; there may be many blocks before.
         blocks = -(-session.most // self.block)
@@ -230,7 +182,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             if session.recall(ANSWER) is None:  # else it was paid for in an earlier run
                 session.spend([])
             taken = await session.hear(AnswersTaken, check=plausible(session))
-            return BlockParticipation(
+            return AnsweredOneBlock(
                 schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(self.p)
             )
         view, tables = self.views(schema)[question.view], question.shares()
@@ -240,7 +192,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         mark = question.digest
 
         def draw(rng: Randomness) -> bytes:
-            session.spend(self._releases(session.mailbox.study, schema, view, epsilons))
+            session.spend(self._disclosures(schema, view, epsilons))
             cells = [cell_of(schema, record, combination) for combination in view]
             told = [
                 int(respond(np.array([cell]), table, self.p, rng.fork(str(k)).uniform)[0])
@@ -259,7 +211,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         await session.sub(f"block-{question.block}").report(BlockAnswer(answer))
         taken = await session.hear(AnswersTaken, check=plausible(session), rounds=blocks + 1)
         names = tuple(tuple(schema.names[a] for a in combination) for combination in view)
-        return BlockParticipation(
+        return AnsweredOneBlock(
             schema, taken.asked, taken.answered, taken.digest, names,
             math.fsum(epsilons), claimed_epsilon(self.p),
         )  # fmt: skip
@@ -321,7 +273,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
         await session.announce(taken)
         return CollectedBlocks(
-            schema, self, session.parties, answers, tuple(silent), faulty,
+            schema, self.p, self.floor, self.block, session.parties, answers, tuple(silent), faulty,
             following.shown, following.counts, not_asked,
         )  # fmt: skip
 

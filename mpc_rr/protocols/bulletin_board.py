@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Generic, TypeVar
 
 from mpc_rr.errors import Dropout, Misconduct, Refused, listing
-from mpc_rr.network.messages import COORDINATOR, Message, encode_parts
+from mpc_rr.network.messages import COORDINATOR, Message, Way, encode_parts
 from mpc_rr.network.per_host import digest_of, once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
@@ -29,6 +29,7 @@ ENTRY_BYTES = 640
 class Posted(Message, frozen=True):
     """An entry: its first field is the head of the board as its author has seen it."""
 
+    way: ClassVar[Way] = "post"
     head: bytes
 
     def check_size(self) -> None:
@@ -39,6 +40,8 @@ class Block(Message, frozen=True):
     """2, coordinator → everyone: the signed entries, by their authors."""
 
     step: ClassVar[str] = "block"
+    doing: ClassVar[str] = "the coordinator publishes the next block of the board"
+    way: ClassVar[Way] = "announce"
     previous: bytes
     entries: dict[str, bytes]
 

@@ -20,11 +20,9 @@
 
 import hashlib
 import itertools
-import math
-from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from mpc_rr.anonymization.hierarchy import (
@@ -34,14 +32,13 @@ from mpc_rr.anonymization.hierarchy import (
     groups_at,
 )
 from mpc_rr.anonymization.partition import mdav, mondrian
-from mpc_rr.anonymization.releases import RELEASES, Grouped, Sheet, group_values
-from mpc_rr.anonymization.table import Rows, Table
+from mpc_rr.anonymization.table import Table
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
-from mpc_rr.network.messages import COORDINATOR, encode_parts
+from mpc_rr.network.messages import COORDINATOR, Message, Way, encode_parts
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, InGroup, Told
 from mpc_rr.protocols.bulletin_board import (
     ENTRY_BYTES,
     Announced,
@@ -52,17 +49,17 @@ from mpc_rr.protocols.bulletin_board import (
     post_party,
 )
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
-from mpc_rr.protocols.interface import Ending, StudyProtocol
-from mpc_rr.protocols.mix_batch import Cascade, Found, MixKeys, MixOptions, Onions
+from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
+from mpc_rr.protocols.mix_batch import MIX_ROUNDS, Cascade, MixKeys, MixOptions
 from mpc_rr.protocols.mix_cascade import (
     mix_coordinator,
     mix_party,
     relay_role,
 )
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema
 
-Strategy = Literal["mdav", "mondrian", "generalization"]
-ReleaseKind = Literal["microaggregated", "generalized", "anatomy", "permuted"]
 CODE_BYTES = 8
 WITHDRAWN = -1
 """Instead of the number of a group: somebody has left it."""
@@ -72,6 +69,8 @@ class Partition(Announced, frozen=True):
     """3, coordinator → board: the groups, as places in the sorted list of all who are there."""
 
     step: ClassVar[str] = "partition"
+    doing: ClassVar[str] = "the coordinator announces the groups"
+    way: ClassVar[Way] = "announce"
     groups: tuple[tuple[int, ...], ...]
     levels: tuple[int, ...]
     """How far each quasi-identifier is generalized, if hierarchies are used."""
@@ -81,81 +80,13 @@ class Agreed(Posted, frozen=True):
     """4, party → board: the partition protects me. A relay of the channel shows its keys, too."""
 
     step: ClassVar[str] = "agreed"
+    doing: ClassVar[str] = "respondents check their groups"
     keys: MixKeys | None
 
     def check_size(self) -> None:
         """Of the keys."""
         if self.keys is not None:
             self.keys.check_size()
-
-
-class KAnonymous(Ending, frozen=True):
-    """Quasi-identifiers by respondent, groups, and each group's confidential values in no order."""
-
-    schema: Schema
-    options: "CollaborativeKAnonymity"
-    known: dict[str, Record]
-    groups: tuple[tuple[str, ...], ...]
-    levels: tuple[int, ...]
-    messages: tuple[tuple[int, Record], ...]
-    """Number of the group and confidential values, as they came out of the channel."""
-    unusable: int
-    """How many messages say nothing that anybody could have been asked for."""
-    withdrawn: tuple[str, ...] = ()
-    """Who told nothing, because somebody had left her group."""
-
-    def __repr__(self) -> str:
-        return f"KAnonymous({len(self.known)} respondents in {len(self.groups)} groups)"
-
-    @property
-    def n(self) -> int:
-        """How many respondents there are."""
-        return len(self.known)
-
-    @property
-    def digest(self) -> bytes:
-        """What respondents compare to be sure that all have the same result."""
-        whole = (sorted(self.known.items()), self.groups, self.levels, self.messages)
-        encoded = msgspec.msgpack.encode(whole)
-        return hashlib.sha256(b"mpc-rr k-anonymous result\0" + encoded).digest()
-
-    def grouped(self) -> Grouped:
-        """What the release is made from."""
-        quasi, confidential = self.options.attributes(self.schema)
-        places = {name: place for place, name in enumerate(self.known)}
-        rows = [np.array([places[name] for name in group]) for group in self.groups]
-        parts = group_values(len(confidential), len(rows), self.messages)
-        known = Table.of(quasi, list(self.known.values()))
-        labels = self._labels(known) if self.levels else None
-        return Grouped(known, rows, [Table(confidential, part) for part in parts], labels)
-
-    def _labels(self, known: Table) -> Callable[[Rows], list[str]]:
-        hierarchies = self.options.all_hierarchies(self.schema)
-
-        def labels(rows: Rows) -> list[str]:
-            first = known.codes[rows[0]].tolist()
-            return [
-                hierarchy.label(code, level)
-                for hierarchy, code, level in zip(hierarchies, first, self.levels, strict=True)
-            ]
-
-        return labels
-
-    def sheets(self) -> dict[str, Sheet]:
-        """The release: one table or two."""
-        return RELEASES[self.options.release](self.grouped())
-
-    @property
-    def miscounted(self) -> dict[int, tuple[int, int]]:
-        """Groups that did not get one message from each member: how many are in it, and came.
-
-        Some respondent named another group than hers, or none; nobody can tell which one.
-        """
-        came = [0] * len(self.groups)
-        for group, _ in self.messages:
-            came[group] += 1
-        pairs = enumerate(zip((len(group) for group in self.groups), came, strict=True))
-        return {number: pair for number, pair in pairs if pair[0] != pair[1]}
 
 
 class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_anonymity"):
@@ -171,21 +102,16 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     hierarchies: dict[str, tuple[dict[str, tuple[str, ...]] | float, ...]] | None = None
     mix: MixOptions = MixOptions()
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """Commit, open, agree, send, look for one's own message."""
-        return (Commitments.step, Openings.step, Agreed.step, Onions.step, Found.step)
-
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """All must see the same board."""
-        return True
+    messages: ClassVar[tuple[type[Message], ...]] = (Commitments, Openings, Agreed, *MIX_ROUNDS)
 
     @property
     def fewest(self) -> tuple[int, str]:
         """A group, and the relays."""
         return max(self.k, self.mix.count), f"a group of {self.k}, and {self.mix.count} relays"
 
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
+        schema, parties = study.schema, study.parties
         if self.k < 2:
             raise InputError(f"k must be 2 or more, not {self.k}: one alone hides nowhere")
         if self.k > parties:
@@ -202,27 +128,36 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             check_combinations(self.all_hierarchies(schema))
         self.mix.check(parties)
 
+    @property
+    def grouping(self) -> Grouping:
+        """What the ending must know of it."""
+        return Grouping(
+            self.k, self.quasi_identifiers, self.confidential,
+            self.partition, self.release, self.hierarchies,
+        )  # fmt: skip
+
     def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
         """The quasi-identifiers, and the confidential attributes."""
-        return schema.pick(self.quasi_identifiers), schema.pick(self.confidential)
+        return self.grouping.attributes(schema)
 
     def all_hierarchies(self, schema: Schema) -> list[Hierarchy]:
         """One for each quasi-identifier; without levels of its own it is told or not."""
-        given = self.hierarchies or {}
-        return [Hierarchy(a, given.get(a.name, ())) for a in self.attributes(schema)[0]]
+        return self.grouping.all_hierarchies(schema)
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:  # noqa: ARG002
+    def largest_message_bytes(self, study: Setting) -> int:
         """A block with everybody's openings, or all that a mix has seen."""
         opened = (CODE_BYTES + 64) * (len(self.quasi_identifiers) + 1)
         relays = self.mix.count
         onion = Cascade.largest_item(CODE_BYTES * (1 + len(self.confidential)), relays)
-        return 65536 + parties * (ENTRY_BYTES + opened + (relays + 2) * (onion + ENTRY_BYTES))
+        each = ENTRY_BYTES + opened + (relays + 2) * (onion + ENTRY_BYTES)
+        return HEAD_BYTES + study.parties * each
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+    def disclosures(self, study: Setting) -> list[Disclosure]:  # noqa: ARG002
         """No ε bounds what a group may tell; the quasi-identifiers are told to all."""
+        grouped = f"in a group of {self.k}"
         return [
-            Release(study, "told to everybody", self.quasi_identifiers, math.inf),
-            Release(study, f"in a group of {self.k}", self.confidential, math.inf, crowd=self.k),
+            Told(what="told to everybody", attributes=self.quasi_identifiers),
+            InGroup(what=grouped, attributes=self.confidential, crowd=self.k),
         ]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
@@ -428,7 +363,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         messages = once_per_host((board.head, sizes), read)
         withdrawn = tuple(name for name in sorted(board.present) if name not in whole)
         return KAnonymous(
-            schema, self, {name: known[name] for name in known if name in whole},
+            schema, self.grouping, {name: known[name] for name in known if name in whole},
             tuple(named[number] for number in numbers), partition.levels, messages,
             max(len(mixed) - len(messages) - len(withdrawn), 0), withdrawn, lost=dict(board.lost),
         )  # fmt: skip

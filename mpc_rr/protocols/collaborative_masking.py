@@ -15,28 +15,19 @@ Whoever leaves after the values were read has given them already (nobody knows w
 has no row in the release.
 """
 
-import hashlib
-import math
 from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from mpc_rr.anonymization.masking import (
-    Candidates,
-    Mask,
-    enough_candidates,
-    read_mask,
-    reverse_mapped,
-    wide_enough,
-)
+from mpc_rr.anonymization.masking import Mask, enough_candidates, read_mask, wide_enough
 from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
-from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.messages import COORDINATOR, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, Masked, Told
 from mpc_rr.protocols.bulletin_board import (
     ENTRY_BYTES,
     Board,
@@ -47,8 +38,8 @@ from mpc_rr.protocols.bulletin_board import (
 )
 from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, check_roles
 from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
-from mpc_rr.protocols.interface import Ending, StudyProtocol
-from mpc_rr.protocols.mix_batch import Cascade, Found, MixOptions, Onions
+from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
+from mpc_rr.protocols.mix_batch import MIX_ROUNDS, Cascade, MixOptions, RelayKeys
 from mpc_rr.protocols.mix_cascade import (
     mix_coordinator,
     mix_party,
@@ -56,8 +47,10 @@ from mpc_rr.protocols.mix_cascade import (
     post_keys_party,
     relay_role,
 )
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness
-from mpc_rr.schema import Attribute, Record, Schema
+from mpc_rr.schema import Record, Schema
 
 CANDIDATES_CHOICE = "candidates"
 MASK_CHOICE = "mask/"
@@ -71,59 +64,9 @@ class MaskedRecord(Posted, frozen=True):
     """4, party → board: what is not confidential, and the masked values."""
 
     step: ClassVar[str] = "masked_record"
+    doing: ClassVar[str] = "respondents post their masked records"
     open_codes: tuple[int, ...]
     masked: tuple[int, ...]
-
-
-class OwnMask(msgspec.Struct, frozen=True):
-    """What a respondent's mask did to one value; for her eyes only."""
-
-    attribute: str
-    mask: str
-    candidates: Candidates
-
-
-class MaskedRelease(Ending, frozen=True):
-    """Open attributes and masked values by respondent, and the original values of each attribute.
-
-    A respondent also has what her own masks leave to an attacker.
-    """
-
-    schema: Schema
-    options: "CollaborativeMasking"
-    seed: bytes
-    records: dict[str, tuple[Record, tuple[int, ...]]]
-    """Open codes and masked values, by respondent."""
-    values: tuple[tuple[int, ...], ...]
-    """The original values of each confidential attribute, in rising order."""
-    unusable: int
-    own: tuple[OwnMask, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"MaskedRelease({len(self.records)} respondents)"
-
-    @property
-    def n(self) -> int:
-        """How many rows the release has."""
-        return len(self.records)
-
-    @property
-    def digest(self) -> bytes:
-        """What respondents compare to be sure that all have the same result."""
-        encoded = msgspec.msgpack.encode((sorted(self.records.items()), self.values, self.seed))
-        return hashlib.sha256(b"mpc-rr masked result\0" + encoded).digest()
-
-    def released(self) -> list[tuple[int, ...]]:
-        """Step 5: the confidential codes of the release, row by row."""
-        names = list(self.records)
-        columns = [
-            reverse_mapped(
-                [masked[place] for _, masked in self.records.values()],
-                self.values[place], names, self.seed, attribute,
-            )
-            for place, attribute in enumerate(self.options.confidential)
-        ]  # fmt: skip
-        return list(zip(*columns, strict=True))
 
 
 class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_masking"):
@@ -137,21 +80,18 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     """The recommended mask of each confidential attribute; everybody may choose another."""
     mix: MixOptions = MixOptions()
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """Dice, messages, masked records."""
-        return (Commitments.step, Openings.step, Onions.step, Found.step, MaskedRecord.step)
-
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """All must see the same board."""
-        return True
+    messages: ClassVar[tuple[type[Message], ...]] = (
+        Commitments, Openings, RelayKeys, *MIX_ROUNDS, MaskedRecord,
+    )  # fmt: skip
 
     @property
     def fewest(self) -> tuple[int, str]:
         """The relays."""
         return self.mix.count, f"{self.mix.count} relays"
 
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
+        schema = study.schema
         check_roles(schema, self.open, self.confidential)
         nominal = [a.name for a in schema.pick(self.confidential) if a.type == "nominal"]
         if nominal:
@@ -163,11 +103,12 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             if name not in self.confidential:
                 raise InputError(f"masks.{name}: it is not confidential")
         self._masks(schema, {})
-        self.mix.check(parties)
+        self.mix.check(study.parties)
 
-    def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
-        """The open attributes, and the confidential ones."""
-        return schema.pick(self.open), schema.pick(self.confidential)
+    @property
+    def masking(self) -> Masking:
+        """What the ending must know of it."""
+        return Masking(self.open, self.confidential, self.masks)
 
     def _masks(self, schema: Schema, choices: Mapping[str, str]) -> dict[str, tuple[str, Mask]]:
         """The words for each confidential attribute's mask, and the mask."""
@@ -178,7 +119,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             found[attribute.name] = (words, read_mask(words, attribute))
         return found
 
-    def check_choices(self, schema: Schema, choices: Mapping[str, str]) -> None:
+    def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:
         """`InputError` unless these are choices that a respondent has here."""
         for key, value in choices.items():
             if key == CANDIDATES_CHOICE:
@@ -186,28 +127,27 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
                     raise InputError(f"candidates: {value!r} is not a whole number above 0")
             elif key.removeprefix(MASK_CHOICE) not in self.confidential:
                 raise InputError(f"{key.removeprefix(MASK_CHOICE)!r} is not confidential here")
-        self._masks(schema, choices)
+        self._masks(study.schema, choices)
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """A block with everybody's records, or all that a mix has seen."""
         relays, batches = self.mix.count, len(self.confidential)
         onions = batches * (Cascade.largest_item(CODE_BYTES, relays) + 8)
-        record = 9 * len(schema.names) + 128
-        return 65536 + parties * (ENTRY_BYTES + record + (relays + 2) * (onions + ENTRY_BYTES))
+        record = 9 * len(study.schema.names) + 128
+        each = ENTRY_BYTES + record + (relays + 2) * (onions + ENTRY_BYTES)
+        return HEAD_BYTES + study.parties * each
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
+    def disclosures(self, study: Setting) -> list[Disclosure]:  # noqa: ARG002
         """No ε bounds what a mask of limited width may tell."""
-        told = [Release(study, "told to everybody", self.open, math.inf)] if self.open else []
-        masked = [
-            Release(
-                study,
-                f"masked ({self.masks.get(name, 'none')} is recommended, the choice is yours), and "
-                "once as it is among all values, in no order",
-                (name,),
-                math.inf,
+        told = [Told(what="told to everybody", attributes=self.open)] if self.open else []
+        masked = []
+        for name in self.confidential:
+            recommended = self.masks.get(name, "none")
+            what = (
+                f"masked ({recommended} is recommended, the choice is yours), and once as it is "
+                "among all values, in no order"
             )
-            for name in self.confidential
-        ]
+            masked.append(Masked(what=what, attributes=(name,), recommended=recommended))
         return [*told, *masked]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
@@ -354,7 +294,9 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         own: tuple[OwnMask, ...],
     ) -> MaskedRelease:
         rows = {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
-        return MaskedRelease(schema, self, seed, rows, values, unusable, own, lost=dict(board.lost))
+        return MaskedRelease(
+            schema, self.masking, seed, rows, values, unusable, own, lost=dict(board.lost)
+        )
 
 
 def _drawn_once(

@@ -19,26 +19,32 @@ import numpy.typing as npt
 
 from mpc_rr.errors import Dropout, InputError, Refused, listing
 from mpc_rr.estimation.designs import Design
-from mpc_rr.estimation.matrix import WORST_CONDITION
-from mpc_rr.network.messages import Message
+from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
+from mpc_rr.network.messages import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
-from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
+from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.reports import (
+    CODE_BYTES,
+    AnsweredOne,
+    Collected,
+    answers_digest,
+    pack,
+)
 from mpc_rr.schema import Record, Schema
 
-CODE_BYTES = 2
 MARK_BYTES = 8
 LARGEST_EPSILON = 30.0
 LARGEST_DOMAIN = 2**31
 """A draw has 53 random bits; beyond this they would not reach every value alike."""
-MEMBER_BYTES = 256
-"""More than a party's entry in the roster takes."""
 
 
 class Answer(Message, frozen=True):
     """Party → coordinator, public: its randomized record, two bytes for each attribute."""
 
     step: ClassVar[str] = "answer"
+    doing: ClassVar[str] = "parties report their randomized answers"
     codes: bytes
 
 
@@ -46,59 +52,11 @@ class AnswersTaken(Message, frozen=True):
     """Coordinator → everyone: so many were asked and answered; the digest of all answers."""
 
     step: ClassVar[str] = "answers_taken"
+    doing: ClassVar[str] = "the coordinator announces the digest of all answers"
+    way: ClassVar[Way] = "announce"
     asked: int
     answered: int
     digest: bytes
-
-
-class Collected(Ending, frozen=True):
-    """The randomized records of all who answered, and how they were randomized."""
-
-    schema: Schema
-    asked: tuple[str, ...]
-    answered: tuple[str, ...]
-    silent: tuple[str, ...]
-    faulty: dict[str, str]
-    design: Design
-    reported: npt.NDArray[np.int64]
-    """One row for each of ``answered``."""
-
-    def __repr__(self) -> str:
-        return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
-
-    @property
-    def n(self) -> int:
-        """How many answered."""
-        return len(self.answered)
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as it was announced."""
-        answers = (pack(row) for row in self.reported)
-        return answers_digest(dict(zip(self.answered, answers, strict=True)))
-
-
-class Participation(Ending, frozen=True):
-    """What a party knows in the end: that so many answered, and what it reported itself."""
-
-    schema: Schema
-    asked: int
-    n: int
-    answers_digest: bytes
-    reported: tuple[int, ...]
-
-    def __repr__(self) -> str:
-        return f"Participation(one of {self.n})"
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as the coordinator announced it."""
-        return self.answers_digest
-
-
-def pack(codes: npt.ArrayLike) -> bytes:
-    """A randomized record as bytes."""
-    return np.asarray(codes).astype("<u2").tobytes()
 
 
 def unpack(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
@@ -109,14 +67,6 @@ def unpack(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
     if (codes >= np.asarray(sizes)).any():
         raise ValueError("it has a value outside the domain of its attribute")
     return codes
-
-
-def answers_digest(answers: dict[str, bytes]) -> bytes:
-    """What the coordinator commits itself to: who answered what."""
-    hasher = hashlib.sha256(b"mpc-rr answers v1\0")
-    for party in sorted(answers):
-        hasher.update(msgspec.msgpack.encode((party, answers[party])))
-    return hasher.digest()
 
 
 def plausible(session: PartySession) -> Callable[[AnswersTaken], None]:
@@ -149,7 +99,7 @@ def check_enough(session: CoordinatorSession, answered: Sequence[str]) -> None:
 
 async def collect_party(
     session: PartySession, schema: Schema, record: Record, design: Design
-) -> Participation:
+) -> AnsweredOne:
     """A party's steps: randomize, report, hear how many did."""
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
@@ -168,7 +118,7 @@ async def collect_party(
     # Step 3: hear the digest of all answers.
     taken = await session.hear(AnswersTaken, check=plausible(session))
     reported = tuple(int(code) for code in unpack(codes, schema.sizes))
-    return Participation(schema, taken.asked, taken.answered, taken.digest, reported)
+    return AnsweredOne(schema, taken.asked, taken.answered, taken.digest, reported)
 
 
 async def collect_coordinator(
@@ -216,39 +166,47 @@ def check_design(design: Design) -> None:
             )
 
 
+def disclosures_of(what: str, schema: Schema, design: Design) -> list[Disclosure]:
+    """What a record that is reported by this design discloses."""
+    found: list[Disclosure] = []
+    for cluster, matrix in zip(design.clusters, design.matrices, strict=True):
+        assert isinstance(matrix, KeepOrUniform)
+        names = tuple(schema.names[a] for a in cluster)
+        found.append(
+            RandomizedResponse(
+                what=what,
+                attributes=names,
+                combinations=matrix.size,
+                keep=matrix.keep,
+                epsilon=matrix.epsilon,
+            )
+        )
+    return found
+
+
 class Collection(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """One report, no more."""
-        return (Answer.step,)
-
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """No party needs another."""
-        return False
+    messages: ClassVar[tuple[type[Message], ...]] = (Answer,)
 
     @abstractmethod
     def design(self, schema: Schema) -> Design:
         """How a record is randomized."""
 
-    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
+    def check(self, study: Setting) -> None:
         """The design must make sense, and what is reported must be estimable."""
-        check_design(self.design(schema))
+        check_design(self.design(study.schema))
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """No message is longer than a list of all parties' keys and names."""
-        return 65536 + CODE_BYTES * len(schema.sizes) + MEMBER_BYTES * parties
+        return HEAD_BYTES + CODE_BYTES * len(study.schema.sizes) + MEMBER_BYTES * study.parties
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
-        """One release for each cluster; each is seen under the party's name."""
-        design = _design(type(self), msgspec.msgpack.encode(self), schema)
-        names = schema.names
-        return [
-            Release(study, self.name, tuple(names[a] for a in cluster), matrix.epsilon)
-            for cluster, matrix in zip(design.clusters, design.matrices, strict=True)
-        ]
+    def disclosures(self, study: Setting) -> list[Disclosure]:
+        """Each cluster, seen under the party's name."""
+        design = _design(type(self), msgspec.msgpack.encode(self), study.schema)
+        return disclosures_of(self.name, study.schema, design)
 
-    async def party(self, session: PartySession, schema: Schema, record: Record) -> Participation:
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOne:
         """A party's part: its record goes in; a randomized one leaves."""
         design = _design(type(self), msgspec.msgpack.encode(self), schema)
         return await collect_party(session, schema, record, design)

@@ -49,6 +49,7 @@ class Commitments(Posted, frozen=True):
     """1, party → board: a hash for each field, the die last."""
 
     step: ClassVar[str] = "commitments"
+    doing: ClassVar[str] = "respondents commit to what they will show"
     hashes: tuple[bytes, ...]
 
 
@@ -56,6 +57,7 @@ class Openings(Posted, frozen=True):
     """2, party → board: the values and salts of all fields, the die last."""
 
     step: ClassVar[str] = "openings"
+    doing: ClassVar[str] = "respondents open their commitments"
     values: tuple[bytes, ...]
     salts: tuple[bytes, ...]
 

@@ -14,7 +14,6 @@ that in two ways, which are not in the paper:
   publishes the tables without the small ones (and without what would give those away).
 """
 
-import hashlib
 import math
 from functools import lru_cache
 from typing import ClassVar
@@ -23,19 +22,18 @@ import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError, Misconduct, Refused
-from mpc_rr.estimation.distribution import Estimate
-from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
-from mpc_rr.estimation.suppression import HIDDEN, fault, filled, suppress
-from mpc_rr.estimation.tables import shrunk_table
-from mpc_rr.network.messages import Message
+from mpc_rr.estimation.suppression import fault, suppress
+from mpc_rr.network.messages import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, ExactSum, NoisySum
 from mpc_rr.privacy.masking import LEAST_OTHERS
 from mpc_rr.privacy.noise import NoiseShares
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.interface import HEAD_BYTES
 from mpc_rr.protocols.pair_sums import PairSums, Total
+from mpc_rr.publication.counts import PairCounts
+from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Record, Schema
 
 MOST_CORRUPT = 0.5
@@ -53,6 +51,8 @@ class PublishedTables(Message, frozen=True):
     """Coordinator → everyone: the tables with small counts suppressed, cell by cell, as int64."""
 
     step: ClassVar[str] = "published_tables"
+    doing: ClassVar[str] = "the coordinator publishes the tables without small counts"
+    way: ClassVar[Way] = "announce"
     n: int
     cells: bytes
 
@@ -63,52 +63,6 @@ class PublishedTables(Message, frozen=True):
         return layout.tables(np.frombuffer(self.cells, dtype="<i8"))
 
 
-class PairCounts(Ending, frozen=True):
-    """The counts of every pair of attributes over ``n`` parties.
-
-    Exact, unless ``noise`` is the standard deviation of what was added to each count, or counts
-    below ``suppressed_below`` are hidden (−1) together with what would give them away.
-    """
-
-    n: int
-    schema: Schema
-    tables: list[Counts]
-    noise: float = 0.0
-    suppressed_below: int = 0
-
-    def __repr__(self) -> str:
-        return f"PairCounts(n={self.n}, {len(self.tables)} tables)"
-
-    @property
-    def exact(self) -> bool:
-        """Whether every count is shown as it is."""
-        return not self.noise and not self.suppressed_below
-
-    @property
-    def hidden_cells(self) -> int:
-        """How many cells are suppressed."""
-        return sum(int((table == HIDDEN).sum()) for table in self.tables) if not self.noise else 0
-
-    def pair_shares(self) -> dict[tuple[int, int], Array]:
-        """Proper tables of shares, by the attributes' numbers: the best guess where not exact."""
-        layout = PairLayout(self.schema.sizes)
-        tables: list[Array] = [table / self.n for table in self.tables]
-        if self.noise:
-            errors = self.noise / self.n
-            tables = [shrunk_table(Estimate(t, np.full(t.shape, errors), self.n)) for t in tables]
-        elif self.suppressed_below:
-            tables = [table / self.n for table in filled(layout, self.tables, self.n)]
-        return dict(zip(layout.pairs, tables, strict=True))
-
-    @property
-    def digest(self) -> bytes:
-        """What parties compare to be sure that all have the same result."""
-        hasher = hashlib.sha256(b"mpc-rr exact_pairs result\0" + str(self.n).encode())
-        for table in self.tables:
-            hasher.update(b"\0" + table.astype("<i8").tobytes())
-        return hasher.digest()
-
-
 class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
     """``[protocol] name = "exact_pairs"``; all options may be left out."""
 
@@ -116,12 +70,13 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
     noise_corrupt: float | None = None
     suppress_below: int | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:
+    def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
-        return self.steps_of_sum(parties, confided=self.suppress_below is not None)
+        return self.rounds_of_sum(study.parties, confided=self.suppress_below is not None)
 
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
+        schema, parties = study.schema, study.parties
         self.check_sum(parties)
         if self.noise_corrupt is not None and not 0 <= self.noise_corrupt < 1:
             raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
@@ -156,20 +111,21 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
                 'parties, or trust it with coordinator = "curious" in [protocol.masking]'
             )
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum, or all tables."""
-        layout = PairLayout(schema.sizes)
+        layout, parties = PairLayout(study.schema.sizes), study.parties
         modulus = self._modulus(parties, self._noise(layout, parties))
         sums = self.largest_sum_message(parties, layout.cells, modulus)
-        return 65536 + 8 * layout.cells + sums
+        return HEAD_BYTES + 8 * layout.cells + sums
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+    def disclosures(self, study: Setting) -> list[Disclosure]:
         """No ε bounds what an exact count may tell about one person; noise has its own."""
-        noise = self._noise(PairLayout(schema.sizes), parties)
+        names = study.schema.names
+        noise = self._noise(PairLayout(study.schema.sizes), study.parties)
         if noise is None:
-            return [Release(study, "exact counts of pairs", schema.names, math.inf, crowd=parties)]
+            return [ExactSum(what="exact counts of pairs", attributes=names, crowd=study.parties)]
         kind = "noisy counts of pairs"
-        return [Release(study, kind, schema.names, noise.epsilon, delta=noise.delta)]
+        return [NoisySum(what=kind, attributes=names, epsilon=noise.epsilon, delta=noise.delta)]
 
     def _noise(
         self, layout: PairLayout, parties: int, staying: int | None = None

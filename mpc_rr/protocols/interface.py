@@ -1,43 +1,36 @@
-"""What a protocol must offer to be named in a study file."""
+"""What a protocol must offer to be named in a study file.
 
-from abc import ABCMeta, abstractmethod
-from collections.abc import Mapping
+A protocol writes what only it can know: the messages of its rounds, what it discloses, and the
+parts of party and coordinator. The rest follows: its steps, whether parties depend on each other,
+how long a message may be. ``docs/own-protocol.md`` walks through one.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
 
 from mpc_rr.errors import InputError
+from mpc_rr.network.messages import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
-from mpc_rr.protocols.secure_sum import SMALLEST
+from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure
+from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
 from mpc_rr.schema import Record, Schema
 
-
-class _AbstractStruct(msgspec.StructMeta, ABCMeta):
-    """Structs of which a subclass that leaves something out cannot be made."""
-
-
-class Ending(msgspec.Struct, metaclass=_AbstractStruct, frozen=True, kw_only=True):
-    """What a protocol gives its agents in the end: a result, or what a party knows of it."""
-
-    lost: dict[str, str] = {}
-    """Parties that were left out on the way, and at which step."""
-
-    unconfirmed: tuple[str, ...] = ()
-    """Parties whose confirmation of the very same result was not seen."""
-
-    receipt: tuple[bytes, ...] = ()
-    """For a party: the signed public messages it sent and the announcements it heard."""
-
-    @property
-    @abstractmethod
-    def digest(self) -> bytes:
-        """By which agents see that they mean the same result."""
+SMALLEST = 3
+"""Among fewer parties each could tell from a total what the others answered."""
+HEAD_BYTES = 65536
+"""More than a message takes whose length depends neither on the schema nor on the parties."""
+MEMBER_BYTES = 256
+"""More than a party's entry in the roster takes."""
+PARCEL_BYTES = 768
+"""More than a signed and sealed envelope adds to what it holds."""
 
 
 class StudyProtocol(
     msgspec.Struct,
-    metaclass=_AbstractStruct,
+    metaclass=AbstractStruct,
     frozen=True,
     kw_only=True,
     forbid_unknown_fields=True,
@@ -51,41 +44,14 @@ class StudyProtocol(
     publishes_values: ClassVar[bool] = False
     """Whether single values are published, so that attributes may be numeric."""
 
-    @abstractmethod
-    def steps(self, parties: int) -> tuple[str, ...]:
-        """The steps in which so many parties send something, in order."""
+    # ── What only a protocol can know ──────────────────────────────────────────────────────────
+
+    messages: ClassVar[tuple[type[Message], ...]] = ()
+    """The messages that parties may have to send, in order."""
 
     @abstractmethod
-    def mutual(self, parties: int) -> bool:
-        """Whether all of so many parties depend on all: they compare the roster and the result."""
-
-    @property
-    def name(self) -> str:
-        """Its name in a study file."""
-        return str(type(self).__struct_config__.tag)
-
-    @property
-    def fewest(self) -> tuple[int, str]:
-        """With how few parties it can go on at all, and why."""
-        return SMALLEST, "among fewer, each could tell what the others answered"
-
-    def check(self, schema: Schema, parties: int) -> None:
-        """`InputError` if the options make no sense with this schema and so many parties."""
-
-    def check_choices(self, schema: Schema, choices: Mapping[str, str]) -> None:  # noqa: ARG002
-        """`InputError` unless a party may choose these things for itself."""
-        if choices:
-            raise InputError(
-                f"{self.name} leaves a party nothing to choose: no masks, no candidates"
-            )
-
-    @abstractmethod
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
-        """An upper bound on any of its messages, so that larger ones can be rejected."""
-
-    @abstractmethod
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
-        """What a party gives away by taking part, for its ledger."""
+    def disclosures(self, study: Setting) -> Sequence[Disclosure]:
+        """What a party gives away by taking part. Who does not know says `Unstated`."""
 
     @abstractmethod
     async def party(self, session: PartySession, schema: Schema, record: Record) -> Ending:
@@ -94,3 +60,62 @@ class StudyProtocol(
     @abstractmethod
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
+
+    # ── What it may say ────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fewest(self) -> tuple[int, str]:
+        """With how few parties it can go on at all, and why."""
+        return SMALLEST, "among fewer, each could tell what the others answered"
+
+    def rounds(self, study: Setting) -> tuple[type[Message], ...]:  # noqa: ARG002
+        """Its messages, where they depend on the options or the number of parties."""
+        return self.messages
+
+    def check(self, study: Setting) -> None:
+        """`InputError` if the options make no sense in this study."""
+
+    def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:  # noqa: ARG002
+        """`InputError` unless a party may choose these things for itself."""
+        if choices:
+            raise InputError(
+                f"{self.name} leaves a party nothing to choose: no masks, no candidates"
+            )
+
+    def largest_message_bytes(self, study: Setting) -> int:
+        """An upper bound on any of its messages, so that larger ones can be rejected."""
+        kinds = self.rounds(study)
+        longest = max((kind.most_bytes for kind in kinds), default=0)
+        bundled = study.parties if self.mutual(study) else 1
+        return HEAD_BYTES + study.parties * MEMBER_BYTES + bundled * (longest + PARCEL_BYTES)
+
+    # ── What follows ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def name(self) -> str:
+        """Its name in a study file."""
+        return str(type(self).__struct_config__.tag)
+
+    def steps(self, study: Setting) -> tuple[str, ...]:
+        """The steps in which parties send something, in order."""
+        return tuple(kind.step for kind in self.rounds(study))
+
+    def mutual(self, study: Setting) -> bool:
+        """Whether all parties depend on all: they compare the roster and the result."""
+        return any(kind.way in AMONG_PARTIES for kind in self.rounds(study))
+
+    def stated(self, study: Setting) -> tuple[Disclosure, ...]:
+        """What it discloses; `InputError` if it does not even say that it does not say."""
+        events = tuple(self.disclosures(study))
+        if not events:
+            raise InputError(
+                f"{self.name} does not state what it discloses; if its author cannot say, its "
+                "disclosures must be [Unstated()], and parties are told so"
+            )
+        strangers = [event for event in events if not isinstance(event, AnyDisclosure)]
+        if strangers:
+            raise InputError(
+                f"{self.name} discloses {strangers[0]!r}, which is none of the mechanisms in "
+                "mpc_rr.privacy.disclosures"
+            )
+        return events

@@ -29,7 +29,7 @@ from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.crypto.masks import SEED_BYTES, MaskKey, derive, is_key
 from mpc_rr.crypto.merkle import MerkleTree, root_of
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
-from mpc_rr.network.messages import COORDINATOR, M, Message
+from mpc_rr.network.messages import COORDINATOR, M, Message, Way
 from mpc_rr.network.per_host import once_per_host
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
@@ -55,6 +55,7 @@ class MaskKeys(Message, frozen=True):
     """1, party → coordinator: its key for masks, and the hash of its die."""
 
     step: ClassVar[str] = "mask_keys"
+    doing: ClassVar[str] = "parties show the keys of their masks"
     key: bytes
     die_hash: bytes
 
@@ -78,6 +79,8 @@ class KeysFixed(Message, frozen=True):
     """
 
     step: ClassVar[str] = "keys_fixed"
+    doing: ClassVar[str] = "the coordinator fixes all keys"
+    way: ClassVar[Way] = "announce"
     root: bytes
     persons: bytes
 
@@ -110,6 +113,7 @@ class Die(Message, frozen=True):
     """2, party → coordinator: its die, opened."""
 
     step: ClassVar[str] = "die"
+    doing: ClassVar[str] = "parties open their dice, which draw the graph of neighbours"
     die: bytes
 
 
@@ -125,6 +129,8 @@ class Neighbourhood(Message, frozen=True):
     """2, coordinator → party: itself and its neighbours, and proofs that they are in both trees."""
 
     step: ClassVar[str] = "neighbourhood"
+    doing: ClassVar[str] = "the coordinator tells each party its neighbours"
+    way: ClassVar[Way] = "hand out"
     keys: int
     """How many are in the tree of keys."""
     nodes: int

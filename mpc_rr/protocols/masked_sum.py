@@ -44,10 +44,11 @@ from mpc_rr.crypto.masks import (
     word,
 )
 from mpc_rr.errors import Misconduct, Refused
-from mpc_rr.network.messages import COORDINATOR, Message
+from mpc_rr.network.messages import COORDINATOR, Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session_base import Check
 from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
+from mpc_rr.protocols.interface import HEAD_BYTES
 from mpc_rr.protocols.mask_enrolment import (
     PERSON_BYTES,
     Board,
@@ -73,6 +74,7 @@ class MaskShares(Message, frozen=True):
     """3, party → coordinator: sealed shares for its neighbours, its box, marks of its secrets."""
 
     step: ClassVar[str] = "mask_shares"
+    doing: ClassVar[str] = "parties share the secrets of their masks among their neighbours"
     parcels: bytes
     box: bytes
     marks: bytes
@@ -82,6 +84,8 @@ class SharesForYou(Message, frozen=True):
     """3, coordinator → party: the sealed shares of those neighbours who sent any."""
 
     step: ClassVar[str] = "shares_for_you"
+    doing: ClassVar[str] = "the coordinator hands on the neighbours' shares"
+    way: ClassVar[Way] = "hand out"
     senders: bytes
     parcels: bytes
 
@@ -90,6 +94,7 @@ class MaskedVector(Message, frozen=True):
     """4, party → coordinator: its vector under all its masks."""
 
     step: ClassVar[str] = "masked_vector"
+    doing: ClassVar[str] = "parties send their masked vectors"
     cells: bytes
 
 
@@ -97,6 +102,8 @@ class ConfidedVector(Message, frozen=True):
     """4, party → coordinator, private: the same, where only the coordinator may learn the sum."""
 
     step: ClassVar[str] = "confided_vector"
+    doing: ClassVar[str] = "parties send their masked vectors to the coordinator"
+    way: ClassVar[Way] = "confide"
     sealed: ClassVar[bool] = True
     cells: bytes
 
@@ -105,6 +112,8 @@ class Survivors(Message, frozen=True):
     """5, coordinator → party: which neighbours sent a masked vector; the digest of all who did."""
 
     step: ClassVar[str] = "survivors"
+    doing: ClassVar[str] = "the coordinator says who is still there"
+    way: ClassVar[Way] = "hand out"
     survived: bytes
     count: int
     digest: bytes
@@ -114,6 +123,7 @@ class Vouchers(Message, frozen=True):
     """5, party → coordinator: for each neighbour that survived, a proof that we were told so."""
 
     step: ClassVar[str] = "vouchers"
+    doing: ClassVar[str] = "parties vouch for each other"
     vouchers: bytes
 
 
@@ -121,6 +131,8 @@ class VouchedFor(Message, frozen=True):
     """5, coordinator → party: what its neighbours vouch for it."""
 
     step: ClassVar[str] = "vouched_for"
+    doing: ClassVar[str] = "the coordinator hands on who vouches for whom"
+    way: ClassVar[Way] = "hand out"
     senders: bytes
     vouchers: bytes
 
@@ -129,6 +141,7 @@ class Unmasking(Message, frozen=True):
     """5, party → coordinator: a share for each neighbour of whom it has one, and for which set."""
 
     step: ClassVar[str] = "unmasking"
+    doing: ClassVar[str] = "parties help to take off the masks of those who left"
     survivors: bytes
     given: bytes
     shares: bytes
@@ -140,16 +153,18 @@ class SumDone(Message, frozen=True):
     """6, coordinator → everyone: over how many, which, and the total (if it is for everyone)."""
 
     step: ClassVar[str] = "sum_done"
+    doing: ClassVar[str] = "the coordinator announces the total"
+    way: ClassVar[Way] = "announce"
     count: int
     survivors: bytes
     total: bytes
 
 
-def steps(*, confided: bool, vouching: bool) -> tuple[str, ...]:
-    """The steps in which parties send something, in order."""
-    vector = ConfidedVector.step if confided else MaskedVector.step
-    vouchers = (Vouchers.step,) if vouching else ()
-    return (MaskKeys.step, Die.step, MaskShares.step, vector, *vouchers, Unmasking.step)
+def rounds(*, confided: bool, vouching: bool) -> tuple[type[Message], ...]:
+    """The messages that parties send, in order."""
+    vector = ConfidedVector if confided else MaskedVector
+    vouchers = (Vouchers,) if vouching else ()
+    return (MaskKeys, Die, MaskShares, vector, *vouchers, Unmasking)
 
 
 def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingOptions) -> int:
@@ -158,7 +173,7 @@ def largest_message_bytes(parties: int, cells: int, bits: int, options: MaskingO
     degree = min(8 * options.plan(max(parties, 3)).degree, parties)
     depth = max(parties - 1, 1).bit_length()
     persons = PERSON_BYTES * parties
-    return 65536 + persons + cells * bits // 8 + degree * (PARCEL_BYTES + 768 + 64 * depth)
+    return HEAD_BYTES + persons + cells * bits // 8 + degree * (PARCEL_BYTES + 768 + 64 * depth)
 
 
 # ── What both roles compute ────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ import msgspec
 
 from mpc_rr.crypto.onion import KEY_BYTES, LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import Dropout, InputError
-from mpc_rr.network.messages import Message, encode_parts
+from mpc_rr.network.messages import Message, Way, encode_parts
 from mpc_rr.protocols.bulletin_board import Announced, Board, Posted
 
 FEWEST_RELAYS, MOST_RELAYS = 3, 16
@@ -92,6 +92,7 @@ class RelayKeys(Posted, frozen=True):
     """1, relay → board: its two keys for this batch."""
 
     step: ClassVar[str] = "relay_keys"
+    doing: ClassVar[str] = "relays of the anonymous channel show their keys"
     keys: MixKeys
 
     def check_size(self) -> None:
@@ -103,6 +104,7 @@ class OnionsFixed(Posted, frozen=True):
     """2, party → board, after somebody copied another's onion: the hash of its own."""
 
     step: ClassVar[str] = "onions_fixed"
+    doing: ClassVar[str] = "respondents fix what they will send through the channel"
     digest: bytes
 
     def check_size(self) -> None:
@@ -117,6 +119,7 @@ class Onions(Posted, frozen=True):
     """
 
     step: ClassVar[str] = "onions"
+    doing: ClassVar[str] = "respondents send through the anonymous channel"
     onions: tuple[bytes, ...]
 
 
@@ -133,6 +136,8 @@ class Batch(Message, frozen=True):
     """
 
     step: ClassVar[str] = "batch"
+    doing: ClassVar[str] = "the coordinator hands a batch to a relay"
+    way: ClassVar[Way] = "hand out"
     head: bytes
     batches: tuple[bytes, ...]
 
@@ -141,6 +146,7 @@ class Shuffled(Posted, frozen=True):
     """3, relay → coordinator: the batches without its layer; none if one is not in order."""
 
     step: ClassVar[str] = "shuffled"
+    doing: ClassVar[str] = "a relay shuffles"
     batches: tuple[bytes, ...]
 
 
@@ -148,6 +154,8 @@ class MixOutput(Announced, frozen=True):
     """4, coordinator → board: what came out; or who left on the way; or that it went wrong."""
 
     step: ClassVar[str] = "mix_output"
+    doing: ClassVar[str] = "the coordinator announces what came out of the channel"
+    way: ClassVar[Way] = "announce"
     batches: tuple[bytes, ...]
     lost: tuple[str, ...]
     shuffling: bool
@@ -168,6 +176,7 @@ class Found(Posted, frozen=True):
     """4, party → board: whether its messages are in the output."""
 
     step: ClassVar[str] = "found"
+    doing: ClassVar[str] = "respondents look for their messages"
     mine: bool
 
 
@@ -175,6 +184,7 @@ class FinalKey(Posted, frozen=True):
     """5, relay → board: its final key, for all to read the messages."""
 
     step: ClassVar[str] = "final_key"
+    doing: ClassVar[str] = "relays open the messages"
     key: bytes
 
     def check_size(self) -> None:
@@ -186,6 +196,7 @@ class RouteKey(Posted, frozen=True):
     """5, relay → board, if something went wrong: its route key, and what it was told to shuffle."""
 
     step: ClassVar[str] = "route_key"
+    doing: ClassVar[str] = "something went wrong in the channel: relays show what they did"
     key: bytes
     told: bytes
 
@@ -198,8 +209,14 @@ class Evidence(Announced, frozen=True):
     """5, coordinator → board, if something went wrong: what parties and relays had signed."""
 
     step: ClassVar[str] = "evidence"
+    doing: ClassVar[str] = "the coordinator shows what went wrong in the channel"
+    way: ClassVar[Way] = "announce"
     onions: dict[str, bytes]
     shuffled: dict[str, bytes]
+
+
+MIX_ROUNDS: tuple[type[Message], ...] = (OnionsFixed, Onions, Shuffled, Found, FinalKey, RouteKey)
+"""What parties send through the channel; two of them only if something goes wrong."""
 
 
 @dataclass(frozen=True)

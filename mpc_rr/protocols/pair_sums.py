@@ -12,6 +12,7 @@ import numpy as np
 
 from mpc_rr.errors import InputError, Refused
 from mpc_rr.estimation.pairs import Counts
+from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
 from mpc_rr.protocols import masked_sum
@@ -63,15 +64,12 @@ class PairSums(StudyProtocol, frozen=True):
         """What masks must withstand."""
         return self.masking or MaskingOptions()
 
-    def mutual(self, parties: int) -> bool:
-        """In the paper's sum all depend on all; in a masked one, only on their neighbours."""
-        return not self.masked(parties)
-
-    def steps_of_sum(self, parties: int, *, confided: bool) -> tuple[str, ...]:
-        """The steps in which parties send something."""
+    def rounds_of_sum(self, parties: int, *, confided: bool) -> tuple[type[Message], ...]:
+        """The messages of the sum of so many parties."""
         if self.masked(parties):
-            return masked_sum.steps(confided=confided, vouching=self.options.coordinator == "lying")
-        return (Share.step, ConfidedPartial.step if confided else Partial.step)
+            vouching = self.options.coordinator == "lying"
+            return masked_sum.rounds(confided=confided, vouching=vouching)
+        return (Share, ConfidedPartial if confided else Partial)
 
     def check_sum(self, parties: int) -> None:
         """`InputError` if the options do not suit so many parties."""

@@ -22,21 +22,23 @@ from mpc_rr.estimation.clusters import (
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent
 from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import dependence_matrix
-from mpc_rr.network.messages import Message
+from mpc_rr.network.messages import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.collection import (
     Answer,
-    Collected,
-    Participation,
     check_design,
     collect_coordinator,
     collect_party,
 )
-from mpc_rr.protocols.exact_pairs import ExactPairs, PairCounts
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
-from mpc_rr.protocols.rr_pairs import RandomizedPairs, RRPairs
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.publication.counts import PairCounts
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.pairs import RandomizedPairs
+from mpc_rr.publication.reports import AnsweredOne, Collected
 from mpc_rr.schema import Record, Schema
 
 
@@ -44,6 +46,8 @@ class Clustering(Message, frozen=True):
     """Coordinator → everyone: the clusters, as numbers of attributes."""
 
     step: ClassVar[str] = "clustering"
+    doing: ClassVar[str] = "the coordinator announces the clusters"
+    way: ClassVar[Way] = "announce"
     clusters: tuple[tuple[int, ...], ...]
 
 
@@ -62,19 +66,16 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     least_dependence: float = 0.1
     clusters: int | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:
+    def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the dependence protocol, then the report."""
-        return (*self.dependence.steps(parties), Answer.step)
+        return (*self.dependence.rounds(study), Answer)
 
-    def mutual(self, parties: int) -> bool:
-        """If the dependence protocol is."""
-        return self.dependence.mutual(parties)
-
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
-        check_design(rr_clusters(schema.sizes, [(a,) for a in range(len(schema.sizes))],
-                                 self._spent(schema)))  # fmt: skip
-        self.dependence.check(schema, parties)
+        schema = study.schema
+        alone = [(a,) for a in range(len(schema.sizes))]
+        check_design(rr_clusters(schema.sizes, alone, self._spent(schema)))
+        self.dependence.check(study)
         if self.most_combinations < 1:
             raise InputError(f"most_combinations must be positive, not {self.most_combinations}")
         if not 0 <= self.least_dependence <= 1:
@@ -84,17 +85,25 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         if self.clusters is not None and not 1 <= self.clusters <= len(schema.sizes):
             raise InputError(f"{len(schema.sizes)} attributes cannot make {self.clusters} clusters")
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """Those of the dependence protocol are the largest."""
-        return self.dependence.largest_message_bytes(schema, parties)
+        return self.dependence.largest_message_bytes(study)
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+    def disclosures(self, study: Setting) -> list[Disclosure]:
         """What the dependences cost, and the answers: whatever the clusters, their ε add up."""
+        schema = study.schema
+        keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
         answers = [
-            Release(study, self.name, (name,), epsilon)
-            for name, epsilon in zip(schema.names, self._spent(schema), strict=True)
+            RandomizedResponse(
+                what=self.name,
+                attributes=(attribute.name,),
+                combinations=attribute.size,
+                keep=keep,
+                epsilon=epsilon,
+            )
+            for attribute, epsilon in zip(schema.attributes, self._spent(schema), strict=True)
         ]
-        return [*self.dependence.releases(study, schema, parties), *answers]
+        return [*self.dependence.disclosures(study), *answers]
 
     def _spent(self, schema: Schema) -> list[float]:
         keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
@@ -119,7 +128,7 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         """Step 3's randomization."""
         return rr_clusters(schema.sizes, clusters, self._spent(schema))
 
-    async def party(self, session: PartySession, schema: Schema, record: Record) -> Participation:
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOne:
         """A party's steps."""
         tables = await self.dependence.party(session.sub("dependence"), schema, record)
         own = tuple(self.clusters_of(schema, tables))

@@ -13,19 +13,19 @@ import numpy as np
 from mpc_rr.estimation.designs import Design, rr_independent
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import chosen_keep
-from mpc_rr.network.messages import Message
+from mpc_rr.network.messages import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.collection import (
-    CODE_BYTES,
-    MEMBER_BYTES,
     check_design,
     check_enough,
-    pack,
+    disclosures_of,
     unpack,
 )
-from mpc_rr.protocols.interface import StudyProtocol
-from mpc_rr.protocols.rr_pairs import RandomizedPairs
+from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.pairs import RandomizedPairs
+from mpc_rr.publication.reports import CODE_BYTES, pack
 from mpc_rr.schema import Record, Schema
 
 COUNT_BYTES = 4
@@ -35,6 +35,7 @@ class FirstAnswer(Message, frozen=True):
     """Party → coordinator, public: its answers, each randomized by itself."""
 
     step: ClassVar[str] = "first_answer"
+    doing: ClassVar[str] = "parties report randomized answers, to find dependences"
     codes: bytes
 
 
@@ -42,6 +43,8 @@ class ReportedPairs(Message, frozen=True):
     """Coordinator → everyone: how often each pair of randomized answers was reported."""
 
     step: ClassVar[str] = "reported_pairs"
+    doing: ClassVar[str] = "the coordinator announces how often each pair was reported"
+    way: ClassVar[Way] = "announce"
     n: int
     counts: bytes
 
@@ -52,33 +55,25 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     keep: float | None = None
     epsilon: float | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """One report."""
-        return (FirstAnswer.step,)
-
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """No party needs another."""
-        return False
+    messages: ClassVar[tuple[type[Message], ...]] = (FirstAnswer,)
 
     def design(self, schema: Schema) -> Design:
         """Each attribute by itself."""
         return rr_independent(schema.sizes, chosen_keep(self.keep, self.epsilon, schema.sizes))
 
-    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
+    def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
-        check_design(self.design(schema))
+        check_design(self.design(study.schema))
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """The tables of all pairs, or a list of all parties."""
-        tables = COUNT_BYTES * PairLayout(schema.sizes).cells
-        return 65536 + tables + CODE_BYTES * len(schema.sizes) + MEMBER_BYTES * parties
+        sizes = study.schema.sizes
+        tables = COUNT_BYTES * PairLayout(sizes).cells
+        return HEAD_BYTES + tables + CODE_BYTES * len(sizes) + MEMBER_BYTES * study.parties
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
-        """One release for each attribute, seen under the party's name."""
-        return [
-            Release(study, self.name, (name,), matrix.epsilon)
-            for name, matrix in zip(schema.names, self.design(schema).matrices, strict=True)
-        ]
+    def disclosures(self, study: Setting) -> list[Disclosure]:
+        """Each attribute by itself, seen under the party's name."""
+        return disclosures_of(self.name, study.schema, self.design(study.schema))
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
         """A party's steps."""

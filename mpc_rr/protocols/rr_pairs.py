@@ -12,73 +12,25 @@ person's. Whoever breaks the sum (all other parties together) can link them, and
 The ledger shows both.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
-from mpc_rr.estimation.kronecker import Kronecker
-from mpc_rr.estimation.matrix import Array, KeepOrUniform
-from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import chosen_keep
-from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, RandomizedSum
 from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import COUNTED, checked_tables
-from mpc_rr.protocols.interface import Ending
+from mpc_rr.protocols.interface import HEAD_BYTES
 from mpc_rr.protocols.pair_sums import PairSums, Total
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
-
-
-class RandomizedPairs(Ending, frozen=True):
-    """How often each pair of randomized answers was reported, and how they were randomized.
-
-    ``together``: each pair was randomized as one value; else each attribute by itself.
-    """
-
-    n: int
-    schema: Schema
-    counts: list[Counts]
-    keeps: tuple[float, ...]
-    """By pair if ``together``, else by attribute."""
-    together: bool
-
-    def __repr__(self) -> str:
-        return f"RandomizedPairs(n={self.n}, {len(self.counts)} tables)"
-
-    @property
-    def digest(self) -> bytes:
-        """What parties compare to be sure that all have the same result."""
-        hasher = hashlib.sha256(b"mpc-rr randomized pairs\0" + str(self.n).encode())
-        for table in self.counts:
-            hasher.update(b"\0" + table.astype("<i8").tobytes())
-        return hasher.digest()
-
-    def estimates(self) -> dict[tuple[int, int], Estimate]:
-        """Eq. (2) for each pair, with standard errors."""
-        pairs = PairLayout(self.schema.sizes).pairs
-        found = {}
-        for number, ((i, j), counts) in enumerate(zip(pairs, self.counts, strict=True)):
-            matrix = self._randomization(number, i, j)
-            shape = (-1,) if self.together else counts.shape
-            raw = unbiased(counts.reshape(shape), matrix)
-            errors = raw.standard_errors.reshape(counts.shape)
-            found[i, j] = Estimate(raw.shares.reshape(counts.shape), errors, raw.n)
-        return found
-
-    def _randomization(self, number: int, i: int, j: int) -> Randomization:
-        sizes = self.schema.sizes
-        if self.together:
-            return KeepOrUniform(sizes[i] * sizes[j], self.keeps[number])
-        return Kronecker([KeepOrUniform(sizes[a], self.keeps[a]) for a in (i, j)])
-
-    def pair_shares(self) -> dict[tuple[int, int], Array]:
-        """Proper tables: dependence that may be noise is shrunk away."""
-        return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
 
 
 class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
@@ -90,28 +42,35 @@ class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
     keep: float | None = None
     epsilon: float | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:
+    def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
-        return self.steps_of_sum(parties, confided=False)
+        return self.rounds_of_sum(study.parties, confided=False)
 
-    def check(self, schema: Schema, parties: int) -> None:
+    def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
-        self.check_sum(parties)
-        for matrix in self._matrices(schema):
+        self.check_sum(study.parties)
+        for matrix in self._matrices(study.schema):
             matrix.check_invertible()
             if not matrix.epsilon <= LARGEST_EPSILON:
                 raise InputError(f"ε = {matrix.epsilon:.3g} for a pair protects nobody")
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum."""
-        return 65536 + self.largest_sum_message(
-            parties, PairLayout(schema.sizes).cells, parties + 1
-        )
+        cells, parties = PairLayout(study.schema.sizes).cells, study.parties
+        return HEAD_BYTES + self.largest_sum_message(parties, cells, parties + 1)
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:
+    def disclosures(self, study: Setting) -> list[Disclosure]:
         """All pairs add up against whoever breaks the sum; the paper counts one pair."""
-        spent = [matrix.epsilon for matrix in self._matrices(schema)]
-        return [Release(study, self.name, schema.names, sum(spent), max(spent), parties)]
+        spent = [matrix.epsilon for matrix in self._matrices(study.schema)]
+        return [
+            RandomizedSum(
+                what=self.name,
+                attributes=study.schema.names,
+                epsilon=sum(spent),
+                claimed=max(spent),
+                crowd=study.parties,
+            )
+        ]
 
     def _matrices(self, schema: Schema) -> list[KeepOrUniform]:
         sizes = schema.sizes

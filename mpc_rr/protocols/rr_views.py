@@ -12,96 +12,42 @@ This is in none of the papers. At small budgets it beats all of them (``docs/est
 """
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.views import ViewDesign, ViewReports, all_views, best_views
+from mpc_rr.estimation.views import ViewDesign, all_views, best_views
 from mpc_rr.network.messages import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.ledger import Release
+from mpc_rr.privacy.disclosures import Disclosure, SubsetSelection
 from mpc_rr.protocols.collection import (
     LARGEST_DOMAIN,
     LARGEST_EPSILON,
-    MEMBER_BYTES,
     AnswersTaken,
-    answers_digest,
     check_enough,
     plausible,
 )
-from mpc_rr.protocols.interface import Ending, StudyProtocol
+from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.reports import (
+    CELL_BYTES,
+    AnsweredOneView,
+    CollectedViews,
+    answers_digest,
+    read_report,
+    view_design,
+)
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
-
-if TYPE_CHECKING:
-    from mpc_rr.estimation.matrix import Codes
-
-CELL_BYTES = 4
 
 
 class ViewAnswer(Message, frozen=True):
     """Party → coordinator, public: the number of its view, and the reported combinations."""
 
     step: ClassVar[str] = "view_answer"
+    doing: ClassVar[str] = "parties report one group of answers each, randomized"
     report: bytes
-
-
-class CollectedViews(Ending, frozen=True):
-    """The reports of all who answered, by view."""
-
-    schema: Schema
-    asked: tuple[str, ...]
-    answers: dict[str, bytes]
-    silent: tuple[str, ...]
-    faulty: dict[str, str]
-    epsilon: float
-    views: tuple[tuple[int, ...], ...]
-
-    def __repr__(self) -> str:
-        return f"CollectedViews({len(self.answers)} of {len(self.asked)} answered)"
-
-    @property
-    def n(self) -> int:
-        """How many answered."""
-        return len(self.answers)
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as it was announced."""
-        return answers_digest(self.answers)
-
-    @property
-    def design(self) -> ViewDesign:
-        """How a record is reported."""
-        return _design(self.schema.sizes, self.views, self.epsilon)
-
-    def reports(self) -> ViewReports:
-        """The reports as the mathematics wants them."""
-        return view_reports(list(self.answers.values()), self.design)
-
-
-class ViewParticipation(Ending, frozen=True):
-    """What a party knows in the end."""
-
-    schema: Schema
-    asked: int
-    n: int
-    answers_digest: bytes
-    view: tuple[str, ...]
-    """The attributes it was about."""
-
-    @property
-    def digest(self) -> bytes:
-        """The digest of the answers, as the coordinator announced it."""
-        return self.answers_digest
-
-
-@lru_cache(maxsize=16)
-def _design(
-    sizes: tuple[int, ...], views: tuple[tuple[int, ...], ...], epsilon: float
-) -> ViewDesign:
-    return ViewDesign(sizes, views, epsilon)
 
 
 @lru_cache(maxsize=16)
@@ -111,45 +57,13 @@ def _views(sizes: tuple[int, ...], epsilon: float, together: int | None) -> (
     return tuple(all_views(len(sizes), together) if together else best_views(sizes, epsilon))
 
 
-def read_report(report: bytes, design: ViewDesign) -> tuple[int, list[int]]:
-    """Number of the view, and reported combinations; ``ValueError`` if an honest party has none."""
-    numbers = np.frombuffer(report, dtype="<u4").tolist() if len(report) % CELL_BYTES == 0 else []
-    if not numbers or numbers[0] >= len(design.views):
-        raise ValueError("it names no view")
-    mechanism = design.mechanisms[design.views[numbers[0]]]
-    cells = numbers[1:]
-    if len(cells) != mechanism.chosen or cells != sorted(set(cells)):
-        raise ValueError(f"it does not hold {mechanism.chosen} different combinations in order")
-    if cells[-1] >= mechanism.size:
-        raise ValueError("it has a combination outside its view")
-    return numbers[0], cells
-
-
-def view_reports(answers: list[bytes], design: ViewDesign) -> ViewReports:
-    """The answers of all parties, by view."""
-    read = [read_report(answer, design) for answer in answers]
-    drawn = np.array([view for view, _ in read], dtype=np.int64)
-    reports: dict[tuple[int, ...], Codes] = {}
-    for number, view in enumerate(design.views):
-        mine = [cells for chosen, cells in read if chosen == number]
-        shape = (len(mine), design.mechanisms[view].chosen)
-        reports[view] = np.array(mine, dtype=np.int64).reshape(shape)
-    return ViewReports(drawn, reports)
-
-
 class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
     """``[protocol] name = "rr_views"`` with ``epsilon`` and perhaps ``together``."""
 
     epsilon: float
     together: int | None = None
 
-    def steps(self, parties: int) -> tuple[str, ...]:  # noqa: ARG002
-        """One report."""
-        return (ViewAnswer.step,)
-
-    def mutual(self, parties: int) -> bool:  # noqa: ARG002
-        """No party needs another."""
-        return False
+    messages: ClassVar[tuple[type[Message], ...]] = (ViewAnswer,)
 
     def design(self, schema: Schema) -> ViewDesign:
         """Step 1."""
@@ -160,26 +74,33 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         if self.together is not None and not 2 <= self.together <= len(schema.sizes):
             raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")
         views = _views(schema.sizes, self.epsilon, self.together)
-        return _design(schema.sizes, views, self.epsilon)
+        return view_design(schema.sizes, views, self.epsilon)
 
-    def check(self, schema: Schema, parties: int) -> None:  # noqa: ARG002
+    def check(self, study: Setting) -> None:
         """The options must make sense."""
-        largest = max(mechanism.size for mechanism in self.design(schema).mechanisms.values())
+        mechanisms = self.design(study.schema).mechanisms.values()
+        largest = max(mechanism.size for mechanism in mechanisms)
         if largest > LARGEST_DOMAIN:
             raise InputError(f"a view has {largest:,} combinations; give a smaller together")
 
-    def largest_message_bytes(self, schema: Schema, parties: int) -> int:
+    def largest_message_bytes(self, study: Setting) -> int:
         """A report, or a list of all parties."""
-        chosen = max(mechanism.chosen for mechanism in self.design(schema).mechanisms.values())
-        return 65536 + CELL_BYTES * chosen + MEMBER_BYTES * parties
+        mechanisms = self.design(study.schema).mechanisms.values()
+        chosen = max(mechanism.chosen for mechanism in mechanisms)
+        return HEAD_BYTES + CELL_BYTES * chosen + MEMBER_BYTES * study.parties
 
-    def releases(self, study: str, schema: Schema, parties: int) -> list[Release]:  # noqa: ARG002
-        """One release: whichever view is drawn, it costs the whole budget."""
-        return [Release(study, self.name, schema.names, self.epsilon)]
+    def disclosures(self, study: Setting) -> list[Disclosure]:
+        """Whichever view is drawn, it costs the whole budget."""
+        return [
+            SubsetSelection(
+                what=self.name,
+                attributes=study.schema.names,
+                groups=len(self.design(study.schema).views),
+                epsilon=self.epsilon,
+            )
+        ]
 
-    async def party(
-        self, session: PartySession, schema: Schema, record: Record
-    ) -> ViewParticipation:
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOneView:
         """A party's steps."""
         design, truth = self.design(schema), np.array([record], dtype=np.int64)
 
@@ -196,7 +117,7 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         # Step 4: hear the digest of all answers.
         taken = await session.hear(AnswersTaken, check=plausible(session))
         view = tuple(schema.names[a] for a in design.views[read_report(report, design)[0]])
-        return ViewParticipation(schema, taken.asked, taken.answered, taken.digest, view)
+        return AnsweredOneView(schema, taken.asked, taken.answered, taken.digest, view)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> CollectedViews:
         """The coordinator's part: take the answers that come, and commit to them."""

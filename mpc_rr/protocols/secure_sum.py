@@ -21,18 +21,19 @@ from typing import ClassVar
 import numpy as np
 
 from mpc_rr.errors import Refused
-from mpc_rr.network.messages import Message
+from mpc_rr.network.messages import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, pack, unpack
+from mpc_rr.protocols.interface import SMALLEST
 from mpc_rr.randomness import Randomness
-
-SMALLEST = 3
 
 
 class Share(Message, frozen=True):
     """Party i → party j, private: r_ij, one residue per cell."""
 
     step: ClassVar[str] = "share"
+    doing: ClassVar[str] = "round 1 of 2: parties send each other sealed shares"
+    way: ClassVar[Way] = "exchange"
     sealed: ClassVar[bool] = True
     residues: bytes
 
@@ -41,6 +42,8 @@ class Partial(Message, frozen=True):
     """Party j → everyone: r_j, its vector plus all shares it holds."""
 
     step: ClassVar[str] = "partial"
+    doing: ClassVar[str] = "round 2 of 2: parties publish masked vectors"
+    way: ClassVar[Way] = "publish"
     residues: bytes
 
 
@@ -48,6 +51,8 @@ class ConfidedPartial(Message, frozen=True):
     """Party j → coordinator, private: the same r_j."""
 
     step: ClassVar[str] = "confided_partial"
+    doing: ClassVar[str] = "round 2 of 2: parties send masked vectors to the coordinator"
+    way: ClassVar[Way] = "confide"
     sealed: ClassVar[bool] = True
     residues: bytes
 

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 import pytest
-from helpers import make_study
+from helpers import make_study, setting
 
 from mpc_rr.agents.account import Account, StateError, StoredAccount
 from mpc_rr.errors import InputError
@@ -153,8 +153,8 @@ def test_a_price_that_comes_later_is_checked_against_what_was_spent_meanwhile():
     """An answer was not needed, so it cost nothing; asked again, it must fit the budget of now."""
     blocks = BlockAggregation(p=0.5, floor=0.5, block=4, enough=0.5)
     first = make_study(4, (2, 2), name="first", protocol=blocks)
-    priced = blocks.releases("first", first.schema, 4)
-    account = Account(1.5 * math.fsum(release.epsilon for release in priced))
+    priced = blocks.disclosures(setting(first.schema, 4))
+    account = Account(1.5 * math.fsum(event.cost for event in priced))
     account.enrol(first, (0, 1))
     account.settle(first, [])
     assert account.ledger.spent == 0

@@ -27,9 +27,9 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import write
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results import write_results
+from mpc_rr.results.folder import write_results
+from mpc_rr.results.verification import verify
 from mpc_rr.study import run_study
-from mpc_rr.verification import verify
 
 REGISTRAR = SigningKey.draw(SeededRandomness(1))
 PEOPLES_KEYS = {name: SigningKey.draw(SeededRandomness(name.encode())) for name in NAMES}

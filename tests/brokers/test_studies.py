@@ -19,7 +19,6 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.release import estimates_of
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
 
@@ -175,6 +174,6 @@ def test_randomized_studies_are_the_same_on_both_transports(broker, protocol):
     real = run_study(scenario, broker=broker, seed=3).outcome.result
     simulated = run_study(scenario, transport="memory", seed=3).outcome.result
     assert real.digest == simulated.digest
-    first, second = (estimates_of(result).marginals() for result in (real, simulated))
+    first, second = (result.estimates().marginals() for result in (real, simulated))
     for one, other in zip(first, second, strict=True):
         assert one.unbiased.shares.tolist() == other.unbiased.shares.tolist()

@@ -9,7 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
-from cli_helpers import STUDY, assert_one_line, expected_counts, finish, mpc_rr, start
+from cli_helpers import (
+    STUDY,
+    assert_one_line,
+    expected_counts,
+    finish,
+    mpc_rr,
+    published_counts,
+    start,
+)
 from helpers import crosstabs
 
 from mpc_rr.scenario import load_scenario
@@ -27,7 +35,8 @@ def test_the_quickstart_does_the_main_job(tmp_path):
     result = json.loads((folder / "result.json").read_text())
     scenario = load_scenario(SCENARIOS / "quickstart.toml")
     expected = crosstabs(scenario.records(), scenario.study.schema.sizes)
-    assert [pair["counts"] for pair in result["pairs"]] == [table.tolist() for table in expected]
+    tables = [table["values"] for table in result["publication"]["tables"]]
+    assert tables == [table.reshape(-1).tolist() for table in expected]
 
 
 def test_json_is_one_document_on_standard_output(small):
@@ -36,11 +45,14 @@ def test_json_is_one_document_on_standard_output(small):
     )
     assert (code, err) == (0, "")
     document = json.loads(out)
-    assert document["pairs"][0]["attributes"] == ["sport", "mood"]
-    assert document["pairs"][0]["categories"] == [["no", "yes"], ["low", "middle", "high"]]
-    assert document["pairs"][0]["counts"] == expected_counts()
-    assert document["dependence"][0]["measure"] == "cramers_v"
-    assert 0 < document["dependence"][0]["value"] <= 1
+    assert document["publication"]["tables"][0]["axes"] == [
+        {"attribute": "sport", "categories": ["no", "yes"]},
+        {"attribute": "mood", "categories": ["low", "middle", "high"]},
+    ]
+    assert published_counts(document) == expected_counts()
+    first, second, measure, value, _ = document["publication"]["listings"][0]["rows"][0]
+    assert (first, second, measure) == ("sport", "mood", "Cramér's V")
+    assert 0 < value <= 1
 
 
 def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
@@ -52,7 +64,7 @@ def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
     assert_one_line(err, "the study failed: party-3 sent nothing for step 'partial'")
     result = json.loads((small / "out" / "result.json").read_text())
     assert (result["status"], result["culprits"]) == ("aborted", ["party-3"])
-    assert "pairs" not in result
+    assert result["publication"]["tables"] == []
 
 
 @pytest.mark.broker

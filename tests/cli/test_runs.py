@@ -25,7 +25,8 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     code, out, _ = here("party", small / "random.toml", "--explain")
     assert code == 0
     said = " ".join(out.split())
-    assert "sport: randomized; seen under your name; ε 1.39" in said
+    assert "sport: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
+    assert "seen by everybody, under your name; ε 1.39" in said
     assert "Whoever sees your answer can be at most" in out
     code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
@@ -41,10 +42,10 @@ def test_a_folder_is_verified(finished, here):
     assert code == 0
     assert json.loads(out)["holds"] is True
     result = finished / "result.json"
-    result.write_text(result.read_text().replace('"n": 5', '"n": 6'))
+    result.write_text(result.read_text().replace('"counted": 5', '"counted": 6', 1))
     code, out, err = here("verify", finished)
     assert (code, out) == (1, "")
-    assert_one_line(err, "result.json: 'n' is not what follows from the transcript")
+    assert_one_line(err, "result.json: 'participation' is not what follows from the transcript")
 
 
 def test_a_report_is_written(finished, here):

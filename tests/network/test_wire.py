@@ -22,7 +22,7 @@ from mpc_rr.protocols.collaborative_k_anonymity import Agreed, Partition
 from mpc_rr.protocols.collaborative_masking import MaskedRecord
 from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
 from mpc_rr.protocols.commitment import Commitments, Openings
-from mpc_rr.protocols.exact_pairs import PairCounts, PublishedTables
+from mpc_rr.protocols.exact_pairs import PublishedTables
 from mpc_rr.protocols.mask_enrolment import Die, Entry, KeysFixed, MaskKeys, Neighbourhood, Player
 from mpc_rr.protocols.masked_sum import (
     ConfidedVector,
@@ -52,6 +52,7 @@ from mpc_rr.protocols.rr_clusters import Clustering
 from mpc_rr.protocols.rr_each_attribute import FirstAnswer, ReportedPairs
 from mpc_rr.protocols.rr_views import ViewAnswer
 from mpc_rr.protocols.secure_sum import ConfidedPartial, Partial, Share
+from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "wire-v1.json"

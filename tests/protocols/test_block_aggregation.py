@@ -6,14 +6,13 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from helpers import make_scenario, make_schema, make_study, random_records, simulate
+from helpers import make_scenario, make_schema, make_study, random_records, setting, simulate
 from test_collaborative_k_anonymity import telling, with_mailbox
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.block_tables import block_tables, blocks_document, blocks_files
 from mpc_rr.errors import InputError, Misconduct, Refused
 from mpc_rr.estimation.blocks import (
     answer_epsilon,
@@ -26,13 +25,14 @@ from mpc_rr.protocols import block_aggregation
 from mpc_rr.protocols.block_aggregation import (
     BlockAggregation,
     BlockAnswer,
-    BlockParticipation,
     Question,
 )
-from mpc_rr.results import write_results
+from mpc_rr.publication.blocks import AnsweredOneBlock
+from mpc_rr.results.folder import write_results
+from mpc_rr.results.replay import DoesNotHold
+from mpc_rr.results.verification import verify
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
-from mpc_rr.verification import DoesNotHold, verify
 
 SIZES = (2, 3, 2, 2)
 N = 60
@@ -76,7 +76,7 @@ def test_everybody_answers_one_view_and_the_tables_follow():
         assert not np.allclose(answered.tables[-1], answered.tables[0])
         assert answered.tables.min() >= 0.4 / answered.tables.shape[1] * (1 - 1e-9)
     for end in result.parties.values():
-        assert isinstance(end, BlockParticipation)
+        assert isinstance(end, AnsweredOneBlock)
         assert end.digest == found.digest
 
 
@@ -96,8 +96,8 @@ def test_client_by_client_is_version_1():
 def test_three_attributes_together():
     found = run(msgspec.structs.replace(BLOCKS, together=3)).outcome.result
     assert all(len(combination) == 3 for combination in found.shown)
-    files = blocks_files(found)
-    assert sum(name.startswith("tables/") for name in files) == 4
+    sheets = found.publish(setting(make_schema(SIZES), N)).sheets
+    assert sum(sheet.name.startswith("tables/") for sheet in sheets) == 4
 
 
 def test_estimates_come_near_the_truth():
@@ -106,7 +106,7 @@ def test_estimates_come_near_the_truth():
     protocol = BlockAggregation(p=0.6, floor=0.5, block=150)
     found = run(protocol, records=records).outcome.result
     codes = np.array(records)
-    for combination, table in block_tables(found).items():
+    for combination, table in found.tables().items():
         true = np.zeros([SIZES[a] for a in combination])
         np.add.at(true, tuple(codes[:, combination].T), 1 / len(records))
         estimate = pooled(found.answered(combination))
@@ -176,7 +176,7 @@ def test_the_books_show_the_true_price_beside_the_papers():
 
 def test_what_is_planned_is_never_less_than_what_is_spent():
     schema = make_schema(SIZES)
-    planned = sum(r.epsilon for r in BLOCKS.releases("s", schema, N))
+    planned = sum(e.cost for e in BLOCKS.disclosures(setting(schema, N)))
     result = run()
     for end in result.parties.values():
         assert end.epsilon <= planned * (1 + 1e-9)
@@ -233,7 +233,7 @@ def test_a_repetition_gets_the_same_answers_and_no_others():
 
 
 def test_a_budget_below_the_bound_refuses_before_anything_is_asked():
-    planned = sum(r.epsilon for r in BLOCKS.releases("s", make_schema(SIZES), N))
+    planned = sum(e.cost for e in BLOCKS.disclosures(setting(make_schema(SIZES), N)))
 
     class Careful(Party):
         def __init__(self, *args):
@@ -324,12 +324,13 @@ def test_a_changed_table_does_not_hold(tmp_path):
         verify(tmp_path / "run")
 
 
-def test_the_document_says_what_depends_on_what():
-    document = blocks_document(run().outcome.result)
-    assert document["blocks"] == 5
-    for table in document["tables"]:
-        assert 0 < table["independence"]["p_value"] <= 1
-        assert table["epsilon_of_an_answer"]["largest"] >= table["epsilon_of_an_answer"]["smallest"]
+def test_what_is_published_says_what_depends_on_what():
+    found = run().publication
+    assert found.quantity("blocks").value == 5
+    assert all(0 < p_value <= 1 for p_value in found.listing("tables").column("p_value"))
+    details = found.listing("details")
+    prices = zip(details.column("smallest_epsilon"), details.column("largest_epsilon"), strict=True)
+    assert all(0 < smallest <= largest for smallest, largest in prices)
 
 
 @pytest.mark.parametrize(
@@ -348,4 +349,4 @@ def test_the_document_says_what_depends_on_what():
 )
 def test_options_that_make_no_sense_are_refused(changed, says):
     with pytest.raises(InputError, match=says):
-        msgspec.structs.replace(BLOCKS, **changed).check(make_schema(SIZES), N)
+        msgspec.structs.replace(BLOCKS, **changed).check(setting(make_schema(SIZES), N))

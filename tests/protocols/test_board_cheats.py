@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, make_scenario, run
-from helpers import Tapped
+from helpers import Tapped, setting
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 from test_mix_cascade import FOUR_LESS, SEED
 
@@ -74,7 +74,7 @@ def oversized(limit):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change"), oversized(MASKED.largest_message_bytes(EIGHT, len(NAMES)))
+    ("kind", "change"), oversized(MASKED.largest_message_bytes(setting(EIGHT, len(NAMES))))
 )
 def test_an_entry_that_is_too_large_for_the_block_is_its_author_s_fault(kind, change):
     outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)

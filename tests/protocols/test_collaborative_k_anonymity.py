@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, run
-from helpers import Tapped
+from helpers import Tapped, setting
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
@@ -373,7 +373,7 @@ def test_a_message_that_nobody_was_asked_for_is_counted_as_unusable(monkeypatch)
 )
 def test_options_that_make_no_sense_are_refused(changed, says):
     with pytest.raises(InputError, match=says):
-        msgspec.structs.replace(IN_GROUPS, **changed).check(EIGHT, 8)
+        msgspec.structs.replace(IN_GROUPS, **changed).check(setting(EIGHT, 8))
 
 
 def test_groups_follow_from_the_opened_quasi_identifiers():

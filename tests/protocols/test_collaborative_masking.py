@@ -4,13 +4,12 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, make_study, run
-from helpers import simulate
+from helpers import setting, simulate
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.anonymized import anonymized_files
 from mpc_rr.errors import InputError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
@@ -135,6 +134,11 @@ def test_a_record_that_nobody_was_asked_for_is_left_out():
     assert outcome.result.n == 7
 
 
+def published_sheet(ending, name):
+    sheets = ending.publish(setting(EIGHT, 8)).sheets
+    return next(sheet.text for sheet in sheets if sheet.name == name)
+
+
 def keeping_books(books, *, again=False):
     class Keeping(Party):
         def __init__(self, study, name, *args):
@@ -218,7 +222,7 @@ def test_a_masked_value_is_drawn_once():
 )
 def test_options_that_make_no_sense_are_refused(changed, says):
     with pytest.raises(InputError, match=says):
-        msgspec.structs.replace(MASKED, **changed).check(EIGHT, 8)
+        msgspec.structs.replace(MASKED, **changed).check(setting(EIGHT, 8))
 
 
 def test_values_and_ranks_survive_on_a_few_dozen_people():
@@ -244,4 +248,4 @@ def test_a_masked_category_must_be_one():
         study={"minimum": 5, "schema": schema},
     )  # fmt: skip
     assert "not as many as were asked, or too large" in outcome.result.lost["party-6"]
-    assert len(anonymized_files(outcome.result)["release.csv"].splitlines()) == 8
+    assert len(published_sheet(outcome.result, "release.csv").splitlines()) == 8

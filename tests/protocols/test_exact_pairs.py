@@ -5,7 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from helpers import Tapped, crosstabs, make_scenario, make_study, random_records, simulate
+from helpers import Tapped, crosstabs, make_scenario, make_study, random_records, setting, simulate
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
@@ -18,9 +18,9 @@ from mpc_rr.network.messages import Envelope, SignedEnvelope
 from mpc_rr.network.session import CoordinatorSession
 from mpc_rr.protocols.exact_pairs import ExactPairs, PublishedTables
 from mpc_rr.protocols.rr_clusters import RRClusters
-from mpc_rr.results import ending_document, write_results
+from mpc_rr.results.folder import write_results
+from mpc_rr.results.verification import verify
 from mpc_rr.study import run_study
-from mpc_rr.verification import verify
 
 SIZES = (2, 3, 2)
 N = 20
@@ -91,10 +91,10 @@ def test_the_noise_is_as_large_as_agreed():
 
 
 def test_the_price_of_noise_is_its_epsilon_and_a_tiny_delta():
-    (release,) = NOISY.releases("s", make_study(N, SIZES).schema, N)
+    (release,) = NOISY.disclosures(setting(make_study(N, SIZES).schema, N))
     assert release.epsilon == 3.0
     assert 0 < release.delta < 1e-8
-    assert release.crowd is None
+    assert release.seen == "by everybody, only in a total with noise in it"
 
 
 def test_noise_is_given_once_for_a_study():
@@ -175,13 +175,12 @@ def test_whole_studies_can_be_verified(protocol, tmp_path):
     assert verify(tmp_path / "run")
 
 
-def test_hidden_counts_are_null_in_the_document():
-    document = ending_document(run(SUPPRESSED)[0].result)
-    assert document["pairs"][0]["counts"][1][2] is None
-    assert document["suppressed_cells"] == sum(
-        cell is None for pair in document["pairs"] for row in pair["counts"] for cell in row
-    )
-    assert all(found["p_value"] is None for found in document["dependence"])
+def test_hidden_counts_are_not_published():
+    found = run(SUPPRESSED)[0].result.publish(setting(make_study(N, SIZES).schema, N))
+    assert found.table("a0", "a1").rows()[1][2] is None
+    hidden = sum(cell is None for table in found.tables for cell in table.values)
+    assert found.findings[1].numbers["suppressed_cells"] == hidden > 0
+    assert "p_value" not in [column.name for column in found.listing("dependence").columns]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +196,7 @@ def test_hidden_counts_are_null_in_the_document():
 )
 def test_options_that_make_no_sense(protocol, wrong):
     with pytest.raises(InputError, match=wrong):
-        protocol.check(make_study(N, SIZES).schema, N)
+        protocol.check(setting(make_study(N, SIZES).schema, N))
 
 
 def test_too_few_people_for_suppression_end_the_study_plainly():

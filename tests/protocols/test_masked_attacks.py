@@ -10,6 +10,7 @@ from helpers import (
     make_scenario,
     make_study,
     random_records,
+    setting,
     simulate,
 )
 from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_reports
@@ -412,6 +413,6 @@ def test_noise_suffices_for_the_smallest_group_of_which_a_liar_can_have_the_sum(
     trusted = msgspec.structs.replace(lying, masking=MaskingOptions(coordinator="curious"))
     assert lying._noise(layout, 1000).honest == LEAST_OTHERS + 1
     assert trusted._noise(layout, 1000).honest == 500
-    lying.check(make_study(1000, SIZES).schema, 1000)
+    lying.check(setting(make_study(1000, SIZES).schema, 1000))
     with pytest.raises(InputError, match="could get sums over fewer than 11"):
-        lying.check(make_study(12, SIZES).schema, 12)
+        lying.check(setting(make_study(12, SIZES).schema, 12))

@@ -11,8 +11,10 @@ from helpers import (
     assert_tables,
     crosstabs,
     make_scenario,
+    make_schema,
     make_study,
     random_records,
+    setting,
     simulate,
 )
 from hypothesis import given, settings
@@ -21,7 +23,7 @@ from hypothesis import strategies as st
 from mpc_rr.agents.party import Party
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.sealed import Rejected
-from mpc_rr.protocols.exact_pairs import ExactPairs, PairCounts
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.mask_enrolment import MaskingOptions, enrol_coordinator, enrol_party
 from mpc_rr.protocols.masked_sum import (
     MaskedVector,
@@ -31,15 +33,16 @@ from mpc_rr.protocols.masked_sum import (
 )
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
-from mpc_rr.results import result_document, write_results
+from mpc_rr.publication.counts import PairCounts
+from mpc_rr.results.folder import write_results
+from mpc_rr.results.verification import verify
 from mpc_rr.scenario import party_names
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study
-from mpc_rr.verification import verify
 
 SIZES = (2, 3, 2)
 MASKED = ExactPairs(sum="masked_sum")
-STEPS = MASKED.steps(20)
+STEPS = MASKED.steps(setting(make_schema(SIZES), 20))
 LATE = ("vouchers", "unmasking")
 """Whoever leaves here is in the sum all the same."""
 
@@ -97,10 +100,12 @@ def test_who_leaves_at_a_step_is_left_out_or_counted_and_the_sum_is_exact(step):
     counted = names if step in LATE else names - set(gone)
     assert_tables(outcome.result.tables, over(records, counted))
     assert set(outcome.result.lost) == names - counted
-    document = result_document(result)
-    assert set(document["parties"]["counted"]) == counted
+    people = result.publication.participation
+    assert set(people.counted_parties) == counted
     if step not in LATE:
-        assert document["lost"] == dict.fromkeys(gone, step)
+        assert [(a.party, a.how, a.step) for a in people.absent] == [
+            (name, "dropped out", step) for name in gone
+        ]
 
 
 def test_people_who_leave_at_every_step():
@@ -196,8 +201,7 @@ def check_schedule(seed):
     if outcome.result is None:
         assert outcome.cause
         return False
-    document = result_document(result)
-    counted = set(document["parties"]["counted"])
+    counted = set(result.publication.participation.counted_parties)
     assert len(counted) == outcome.result.n
     assert_tables(outcome.result.tables, over(records, counted))
     for end in result.parties.values():

@@ -18,8 +18,7 @@ from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.messages import encode_parts
 from mpc_rr.protocols import mix_cascade
 from mpc_rr.protocols.bulletin_board import Block, Board
-from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous, Partition
-from mpc_rr.protocols.collaborative_masking import MaskedRelease
+from mpc_rr.protocols.collaborative_k_anonymity import Partition
 from mpc_rr.protocols.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.mix_batch import (
     Batch,
@@ -33,6 +32,8 @@ from mpc_rr.protocols.mix_batch import (
     RelayKeys,
     Shuffled,
 )
+from mpc_rr.publication.groups import KAnonymous
+from mpc_rr.publication.masks import MaskedRelease
 
 DIE_THROWN = bytes(range(16))
 

@@ -5,7 +5,7 @@ import math
 
 import msgspec
 import pytest
-from helpers import make_study, simulate
+from helpers import make_study, setting, simulate
 from randomized import ALL, CLUSTERED, NAMES, RECORDS, SIZES, N, run
 
 from mpc_rr.agents.account import Account
@@ -14,13 +14,13 @@ from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Aborted, InputError, Refused
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.protocols.collection import Collected
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.faults import Faults, PartyFault
 
@@ -37,7 +37,7 @@ class _Untouchable:
 @pytest.mark.parametrize("protocol", ALL.values(), ids=ALL.keys())
 def test_an_overdrawn_budget_is_refused_before_anything_is_sent(protocol):
     study = make_study(N, SIZES, protocol=protocol)
-    cost = math.fsum(r.epsilon for r in protocol.releases("x", study.schema, N))
+    cost = math.fsum(e.cost for e in protocol.disclosures(setting(study.schema, N)))
     assert cost > 1
     party = Party(
         study,
@@ -53,7 +53,7 @@ def test_an_overdrawn_budget_is_refused_before_anything_is_sent(protocol):
 
 def test_the_price_is_in_the_books_before_the_answer_leaves():
     study = make_study(N, SIZES, protocol=RRIndependent(keep=0.5))
-    price = math.fsum(r.epsilon for r in study.protocol.releases("x", study.schema, N))
+    price = math.fsum(e.cost for e in study.protocol.disclosures(setting(study.schema, N)))
     spent_when_sent = []
 
     class Watched(Party):
@@ -77,14 +77,14 @@ def test_the_price_is_in_the_books_before_the_answer_leaves():
 def test_clusters_cost_the_dependences_too():
     schema = make_study(4, SIZES).schema
     alone = RRIndependent(keep=0.6)
-    answers = math.fsum(r.epsilon for r in alone.releases("x", schema, 9))
-    both = math.fsum(r.epsilon for r in CLUSTERED["each"].releases("x", schema, 9))
+    answers = math.fsum(e.cost for e in alone.disclosures(setting(schema, 9)))
+    both = math.fsum(e.cost for e in CLUSTERED["each"].disclosures(setting(schema, 9)))
     assert both == pytest.approx(2 * answers)
-    (pairs, *_) = CLUSTERED["pairs"].releases("x", schema, 9)
+    (pairs, *_) = CLUSTERED["pairs"].disclosures(setting(schema, 9))
     assert pairs.crowd == 9
     assert pairs.claimed < pairs.epsilon  # the paper waives composition; a coalition does not
-    exact = CLUSTERED["exact"].releases("x", schema, 9)
-    assert math.isinf(exact[0].epsilon)
+    exact = CLUSTERED["exact"].disclosures(setting(schema, 9))
+    assert math.isinf(exact[0].cost)
 
 
 def test_a_failed_study_says_so_to_the_parties():
@@ -155,12 +155,12 @@ def test_an_aborted_study_leaves_a_receipt_of_what_was_sent():
 )
 def test_options_that_make_no_sense_are_told(protocol, says):
     with pytest.raises(InputError, match=says):
-        protocol.check(make_study(4, SIZES).schema, 4)
+        protocol.check(setting(make_study(4, SIZES).schema, 4))
 
 
 def test_a_hopeless_or_huge_joint_is_told_before_anybody_answers():
     schema = make_study(4, (8,) * 10).schema
     with pytest.raises(InputError, match="randomize less"):
-        RRJoint(epsilon=2.0).check(schema, 4)
+        RRJoint(epsilon=2.0).check(setting(schema, 4))
     with pytest.raises(InputError, match="cannot be drawn exactly"):
-        RRJoint(epsilon=25.0).check(make_study(4, (8,) * 12).schema, 4)
+        RRJoint(epsilon=25.0).check(setting(make_study(4, (8,) * 12).schema, 4))

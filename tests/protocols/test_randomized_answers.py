@@ -10,15 +10,14 @@ from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.estimation.designs import Fitted, rr_clusters
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.protocols.collection import Participation
 from mpc_rr.protocols.pair_sums import Total
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication.reports import AnsweredOne
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.release import estimates_of
 from mpc_rr.simulation.faults import Faults, PartyFault
 
 
@@ -36,7 +35,7 @@ def test_a_study_is_the_library_on_the_randomized_records_to_the_last_bit(protoc
     expected = np.stack([drawn_by(n, r, design) for n, r in zip(NAMES, RECORDS, strict=True)])
     np.testing.assert_array_equal(collected.reported, expected)
     library = Fitted(design, expected)
-    for index, marginal in enumerate(estimates_of(collected).marginals()):
+    for index, marginal in enumerate(collected.estimates().marginals()):
         estimate = library.unbiased((index,))
         assert marginal.unbiased.shares.tolist() == estimate.shares.tolist()
         assert marginal.unbiased.standard_errors.tolist() == estimate.standard_errors.tolist()
@@ -56,7 +55,7 @@ def test_clusters_follow_from_the_tables_and_are_answered_together(protocol):
     design = rr_clusters(SIZES, clusters, spent)
     expected = np.stack([drawn_by(n, r, design) for n, r in zip(NAMES, RECORDS, strict=True)])
     np.testing.assert_array_equal(collected.reported, expected)
-    assert all(isinstance(end, Participation) for end in result.parties.values())
+    assert all(isinstance(end, AnsweredOne) for end in result.parties.values())
 
 
 def test_power_iteration_clusters_in_a_study():
@@ -107,7 +106,7 @@ def test_views_are_drawn_by_the_parties_and_all_are_answered():
     reports = collected.reports()
     assert len(reports.drawn) == N
     assert len(set(reports.drawn.tolist())) > 1
-    estimates = estimates_of(collected)
+    estimates = collected.estimates()
     for marginal in estimates.marginals():
         assert marginal.shares.sum() == pytest.approx(1)
     for end in result.parties.values():

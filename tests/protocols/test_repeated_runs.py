@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from anonymizing import MASKED
 from anonymizing import make_study as make_anonymized_study
-from helpers import make_study, random_records
+from helpers import make_study, random_records, setting
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
@@ -107,7 +107,7 @@ class _Refunding(Coordinator):
 
 def test_what_an_answer_has_cost_is_not_given_back_by_a_run_that_needs_none(monkeypatch):
     """Otherwise a budget never runs out: answer, refund, answer the next study, …"""
-    planned = sum(r.epsilon for r in BLOCKS.releases("s", make_study(4, (2, 2)).schema, 4))
+    planned = sum(e.cost for e in BLOCKS.disclosures(setting(make_study(4, (2, 2)).schema, 4)))
     books = {name: Account(1.01 * planned) for name in FOUR}
     study = make_study(4, (2, 2), protocol=BLOCKS)
     first, _ = run(study, FOUR, books, seed=1)

@@ -6,7 +6,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from helpers import Tapped, make_study, random_records, simulate
+from helpers import Tapped, make_study, random_records, setting, simulate
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
@@ -115,7 +115,7 @@ def test_the_price_is_the_largest_likelihood_ratio_of_any_report(protocol):
     """Over all pairs of records and all reports, from the matrices themselves."""
     schema = make_study(4, SIZES).schema
     design = protocol.design(schema)
-    spent = math.fsum(release.epsilon for release in protocol.releases("x", schema, 4))
+    spent = math.fsum(e.cost for e in protocol.disclosures(setting(schema, 4)))
     domain = list(itertools.product(*map(range, SIZES)))
     ratios = []
     dense = [matrix.dense() for matrix in design.matrices]

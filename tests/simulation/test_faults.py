@@ -12,7 +12,7 @@ import pytest
 from helpers import assert_tables, crosstabs, make_scenario, random_records
 
 from mpc_rr.errors import MpcRrError
-from mpc_rr.results import transcript_lines
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.scenario import load_scenario
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import run_study

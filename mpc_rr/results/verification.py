@@ -2,16 +2,17 @@
 
 The messages are read in order and every signature is checked against the keys with which their
 authors joined. Then the protocol's own code is run again on the recorded messages, as if it were
-the coordinator: sums, clusters and announcements must come out as recorded, and the estimates and
-tables as published. What cannot be checked from outside is said: that nobody was left out who did
-send an answer in time; only that party, with its own report, can tell.
+the coordinator: sums, clusters and announcements must come out as recorded, and what is published
+must be what its ending publishes. What cannot be checked from outside is said: that nobody was left
+out who did send an answer in time; only that party, with its own report, can tell.
 """
 
 import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ import msgspec
 
 from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
 from mpc_rr.errors import InputError, MpcRrError
-from mpc_rr.folder import read_folder
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -36,48 +36,80 @@ from mpc_rr.network.messages import (
     decode,
 )
 from mpc_rr.network.sealed import Rejected, read
-from mpc_rr.protocols.block_aggregation import CollectedBlocks
-from mpc_rr.protocols.collaborative_k_anonymity import KAnonymous
-from mpc_rr.protocols.collaborative_masking import MaskedRelease
-from mpc_rr.protocols.collection import Collected
-from mpc_rr.protocols.exact_pairs import PairCounts
-from mpc_rr.protocols.interface import Ending
-from mpc_rr.protocols.rr_pairs import RandomizedPairs
-from mpc_rr.protocols.rr_views import CollectedViews
-from mpc_rr.replay import DoesNotHold, Line, ReplaySession, Transcript
-from mpc_rr.results import counted, ending_document, ending_files, privacy_document
+from mpc_rr.publication.ending import Ending, published
+from mpc_rr.publication.parts import Absence, Participation, Publication
+from mpc_rr.results import format1
+from mpc_rr.results.folder import (
+    ResultFolder,
+    protocol_head,
+    published_files,
+    read_folder,
+    write_folder,
+)
+from mpc_rr.results.format import without_texts
+from mpc_rr.results.replay import DoesNotHold, Line, ReplaySession, Transcript
 from mpc_rr.scenario import Study
 
+ANSWERING = ("silent", "faulty")
+"""Why somebody's answer is missing cannot be seen from outside, only that it is."""
 
-def verify(folder: Path, receipt: Path | None = None) -> list[str]:
+
+@dataclass(frozen=True)
+class Replayed:
+    """A study whose transcript holds, and what follows from it."""
+
+    study: Study
+    transcript: Transcript
+    session: str
+    publication: Publication
+    """With the reasons that only the coordinator can know, as it tells them."""
+    confirmed: list[str]
+
+
+def verify(path: Path, receipt: Path | None = None) -> list[str]:
     """Check a result folder; returns what was confirmed, or raises `DoesNotHold`.
 
     With a party's ``receipt.jsonl``, also that all it sent and heard is in the transcript.
     """
-    try:
-        return _verify(folder, receipt)
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise DoesNotHold(f"{folder / 'result.json'} is damaged: {error!r}") from None
+    folder = read_folder(path)
+    replayed = replay(folder)
+    _check_head(folder, replayed.study)
+    if folder.version == 1:
+        _check_format1(folder, replayed)
+    else:
+        _check_published(folder, replayed.publication)
+    _check_sheets(folder, replayed.publication)
+    confirmed = list(replayed.confirmed)
+    confirmed.append(
+        "result.json and all tables are what follows from it (seed, transport, rejected messages "
+        "and costs cannot be checked; nor why somebody did not answer)"
+    )
+    if receipt is not None:
+        confirmed.append(_check_receipt(replayed.transcript, replayed.session, receipt))
+    return confirmed
 
 
-def _verify(folder: Path, receipt: Path | None) -> list[str]:
-    run = read_folder(folder)
-    if not run.done:
-        raise InputError(f"the study in {folder} did not end well; there is no result to verify")
-    study, result = run.study, run.result
-    lines = _lines("transcript.jsonl", run.text("transcript.jsonl").splitlines(), study)
-    confirmed = []
-    if study.digest.hex() != result["study"]["digest"]:
+def replay(folder: ResultFolder) -> Replayed:
+    """Check a transcript and publish anew what follows from it; `DoesNotHold` if it does not."""
+    if not folder.done:
+        raise InputError(f"the study in {folder.path} did not end well; there is no result of it")
+    study = folder.study
+    lines = _lines("transcript.jsonl", folder.text("transcript.jsonl").splitlines(), study)
+    if study.digest.hex() != folder.file.study.digest:
         raise DoesNotHold("result.json: its study digest is not that of study.json")
-    transcript = Transcript(study, lines)
-    _check_enrolment(transcript, result)
-    confirmed.append(f"{len(transcript.keys) - 1} parties joined with keys of their own")
-    members, session = _check_roster(transcript, result)
+    transcript = Transcript(study, lines, ties_by_name=folder.version == 1)
+    _check_joins(transcript, folder)
+    confirmed = [f"{len(transcript.keys) - 1} parties joined with keys of their own"]
+    members, session, excluded = _check_roster(transcript, folder)
     confirmed.append(f"the roster names {len(members)} of them")
     if study.registrar is not None:
         confirmed.append("each of them was admitted by the study's registrar, as another person")
-    ending = _with_reasons(_replay(transcript, session, members), result, members)
-    if isinstance(ending, PairCounts) and ending.suppressed_below:
+    ending = _replayed(transcript, session, members)
+    ending = _check_verdict(transcript, session, members, ending)
+    _check_all_used(transcript)
+    found = published(ending, study.setting_with(members), study.protocol.stated, excluded)
+    people = _with_reasons(found.participation, folder.file.publication.participation, members)
+    if people.told_by == "coordinator":
         confirmed.append(
             "the published tables fit together and show no small count (the sum itself was for the "
             "coordinator alone and cannot be repeated)"
@@ -86,18 +118,27 @@ def _verify(folder: Path, receipt: Path | None) -> list[str]:
         confirmed.append(
             "the protocol, run again on the recorded messages, ends with the same result"
         )
-    ending = _check_verdict(transcript, session, members, ending)
     confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
-    _check_all_used(transcript)
-    _check_head(folder, study, result, ending, members)
-    _check_published(folder, result, ending)
-    confirmed.append(
-        "result.json and all tables are what follows from it (seed, transport, rejected messages "
-        "and costs cannot be checked; nor why somebody did not answer)"
+    found = msgspec.structs.replace(found, participation=people)
+    return Replayed(study, transcript, session, found, confirmed)
+
+
+def publish_anew(path: Path, out: Path) -> None:
+    """Write a result folder of the newest format with what follows from an older one's transcript.
+
+    `DoesNotHold` if the transcript does not hold.
+    """
+    folder = read_folder(path)
+    replayed = replay(folder)
+    file = msgspec.structs.replace(
+        folder.file, publication=replayed.publication, protocol=protocol_head(replayed.study)
     )
-    if receipt is not None:
-        confirmed.append(_check_receipt(transcript, session, receipt))
-    return confirmed
+    copied = ("study.json", "transcript.jsonl", "cost.json", "cost.csv")
+    files = {name: folder.text(name) for name in copied if (path / name).exists()}
+    write_folder(files | published_files(file, replayed.publication), out)
+
+
+# ── The transcript ─────────────────────────────────────────────────────────────────────────────
 
 
 def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
@@ -136,7 +177,7 @@ def _check_receipt(transcript: Transcript, session: str, receipt: Path) -> str:
     return f"all {len(mine)} messages of the receipt are in the transcript"
 
 
-def _check_enrolment(transcript: Transcript, result: dict[str, Any]) -> None:
+def _check_joins(transcript: Transcript, folder: ResultFolder) -> None:
     """The invitation binds study and run; each join is signed with the key it brings."""
     if not transcript.lines or transcript.lines[0].place[1:] != (Invitation.step, COORDINATOR):
         raise DoesNotHold("transcript.jsonl: it does not begin with an invitation")
@@ -146,8 +187,8 @@ def _check_enrolment(transcript: Transcript, result: dict[str, Any]) -> None:
         raise first.wrong("its signature is not the coordinator's")
     if invitation.study_digest != transcript.study.digest:
         raise first.wrong("it invites to another study than study.json")
-    run = run_id(invitation)
-    if run.hex() != result["run"] or invitation.identity.fingerprint != result["coordinator"]:
+    run, file = run_id(invitation), folder.file
+    if (run.hex(), invitation.identity.fingerprint) != (file.run, file.coordinator):
         raise DoesNotHold("result.json: run or coordinator is not that of the invitation")
     transcript.keys[COORDINATOR] = invitation.identity
     transcript.used.add(first.number)
@@ -181,11 +222,29 @@ def _check_signatures(transcript: Transcript) -> None:
             raise line.wrong(f"its signature is not {sender}'s")
 
 
-def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+def _check_roster(
+    transcript: Transcript, folder: ResultFolder
+) -> tuple[tuple[str, ...], str, list[Absence]]:
     """The rosters follow from each other; the last one's members were shown it."""
     attempts = sum(line.place[1] == Roster.step for line in transcript.lines)
     if attempts < 1 or (attempts > 1 and not transcript.study.mutual):
         raise DoesNotHold("transcript.jsonl: there must be one roster, or one for each attempt")
+    roster = _last_roster(transcript, attempts)
+    given_up = {session_name(number) for number in range(1, attempts)}
+    transcript.used |= {
+        line.number for line in transcript.lines if line.place[0].split("/")[0] in given_up
+    }
+    session = session_name(attempts)
+    if transcript.study.registrar is not None:
+        _check_passes(transcript, session, roster)
+    _check_shown(transcript, session, roster)
+    if folder.file.attempts != attempts:
+        raise DoesNotHold("result.json: 'attempts' is not the number of rosters")
+    excluded = [Absence(party=e.name, how="excluded", reason=e.reason) for e in roster.excluded]
+    return tuple(member.name for member in roster.members), session, excluded
+
+
+def _last_roster(transcript: Transcript, attempts: int) -> Roster:
     roster: Roster | None = None
     for number in range(1, attempts + 1):
         line, latest = transcript.by_coordinator(session_name(number), Roster)
@@ -197,18 +256,7 @@ def _check_roster(transcript: Transcript, result: dict[str, Any]) -> tuple[tuple
             raise line.wrong(fault or "it is of another attempt")
         roster = latest
     assert roster is not None
-    given_up = {session_name(number) for number in range(1, attempts)}
-    transcript.used |= {
-        line.number for line in transcript.lines if line.place[0].split("/")[0] in given_up
-    }
-    session = session_name(attempts)
-    if transcript.study.registrar is not None:
-        _check_passes(transcript, session, roster)
-    _check_shown(transcript, session, roster)
-    excluded = [{"party": e.name, "reason": e.reason} for e in roster.excluded]
-    if result["attempts"] != attempts or result["parties"]["excluded"] != excluded:
-        raise DoesNotHold("result.json: attempts or excluded parties are not those of the roster")
-    return tuple(member.name for member in roster.members), session
+    return roster
 
 
 def _check_passes(transcript: Transcript, session: str, roster: Roster) -> None:
@@ -244,7 +292,7 @@ def _check_shown(transcript: Transcript, session: str, roster: Roster) -> None:
             raise said.wrong("it confirms another roster")
 
 
-def _replay(transcript: Transcript, session: str, members: tuple[str, ...]) -> Ending:
+def _replayed(transcript: Transcript, session: str, members: tuple[str, ...]) -> Ending:
     protocol = transcript.study.protocol
     replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members)
     steps = protocol.coordinator(replayed, transcript.study.schema)  # type: ignore[arg-type]
@@ -257,7 +305,11 @@ def _replay(transcript: Transcript, session: str, members: tuple[str, ...]) -> E
         raise
     except MpcRrError as error:
         raise DoesNotHold(f"transcript.jsonl: {error}") from None
-    raise AssertionError("a replayed protocol waits for nothing")
+    steps.close()
+    raise DoesNotHold(
+        f"transcript.jsonl: the protocol {protocol.name!r} waits for something that is in no "
+        "transcript, so it cannot be replayed"
+    )
 
 
 def _check_verdict(
@@ -289,65 +341,91 @@ def _check_all_used(transcript: Transcript) -> None:
             raise line.wrong("it has no place in this protocol")
 
 
-def _check_head(
-    folder: Path, study: Study, result: dict[str, Any], ending: Ending, members: tuple[str, ...]
-) -> None:
-    """What result.json says of the study, its price and its parties."""
-    transcript = (folder / "transcript.jsonl").read_bytes()
-    expected = {
-        "protocol": study.protocol.name,
-        "admission": "open" if study.registrar is None else "by a registrar",
-        "study": {"name": study.name, "title": study.title, "digest": study.digest.hex()},
-        "privacy": privacy_document(study, len(members)),
-        "transcript": {
-            "messages": len(transcript.splitlines()),
-            "digest": hashlib.sha256(transcript).hexdigest(),
-        },
-    }
-    for key, value in expected.items():
-        if result.get(key) != json.loads(json.dumps(value)):
+# ── What is published ──────────────────────────────────────────────────────────────────────────
+
+
+def _with_reasons(
+    found: Participation | None, told: Participation | None, members: Sequence[str]
+) -> Participation:
+    """Who took part, with the reasons that the coordinator tells; these cannot be checked."""
+    if found is None or told is None:
+        raise DoesNotHold("result.json does not say who took part")
+    mine, theirs = _by_how(found), _by_how(told)
+    for how in ("excluded", "withdrawn", "not asked"):
+        if mine.get(how, {}) != theirs.get(how, {}):
+            raise DoesNotHold(f"result.json: those who are {how!r} are not those of the transcript")
+    if _names(mine, *ANSWERING) != _names(theirs, *ANSWERING):
+        raise DoesNotHold("result.json: silent and faulty are not those without an answer")
+    lost = theirs.get("dropped out", {})
+    steps = {party: absence.step for party, absence in lost.items()}
+    if found.told_by == "coordinator":
+        counted = tuple(name for name in members if name not in lost)
+        if not set(lost) <= set(members) or len(counted) != found.counted:
+            raise DoesNotHold(
+                "result.json: those who dropped out are not those who are not counted"
+            )
+        found = msgspec.structs.replace(found, counted_parties=counted)
+    elif steps != {party: absence.step for party, absence in mine.get("dropped out", {}).items()}:
+        raise DoesNotHold(
+            "result.json: those who dropped out are not those whose messages are missing"
+        )
+    return msgspec.structs.replace(found, absent=told.absent)
+
+
+def _by_how(people: Participation) -> dict[str, dict[str, Absence]]:
+    found: dict[str, dict[str, Absence]] = {}
+    for absence in people.absent:
+        here = found.setdefault(absence.how, {})
+        if absence.party in here:
+            raise DoesNotHold(f"result.json: {absence.party} is {absence.how!r} twice")
+        here[absence.party] = absence
+    return found
+
+
+def _names(by_how: dict[str, dict[str, Absence]], *hows: str) -> list[str]:
+    return sorted(name for how in hows for name in by_how.get(how, {}))
+
+
+def _check_head(folder: ResultFolder, study: Study) -> None:
+    """What result.json says of the study and its transcript."""
+    transcript, file = folder.text("transcript.jsonl"), folder.file
+    facts: list[tuple[str, Any, Any]] = [
+        ("protocol", file.protocol.name, study.protocol.name),
+        ("admission", file.admission, "open" if study.registrar is None else "by a registrar"),
+        ("study", (file.study.name, file.study.title), (study.name, study.title)),
+        (
+            "transcript",
+            (file.transcript.messages, file.transcript.digest),
+            (len(transcript.splitlines()), hashlib.sha256(transcript.encode()).hexdigest()),
+        ),
+    ]
+    for key, said, expected in facts:
+        if said != expected:
             raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
-    parties = result["parties"]
-    said = (parties["expected"], parties["counted"], parties["unconfirmed"])
-    if said != (study.parties.count, counted(ending, members), list(ending.unconfirmed)):
-        raise DoesNotHold("result.json: 'parties' is not what follows from the transcript")
 
 
-def _with_reasons(ending: Ending, result: dict[str, Any], members: Sequence[str]) -> Ending:
-    """Why somebody's answer is missing cannot be seen from outside, only that it is."""
-    if isinstance(ending, Collected | CollectedViews | CollectedBlocks):
-        missing = (*result.get("silent", ()), *result.get("faulty", ()))
-        if sorted(missing) != sorted(ending.silent):
-            raise DoesNotHold("result.json: silent and faulty are not those without an answer")
-        silent, faulty = tuple(result["silent"]), dict(result["faulty"])
-        return msgspec.structs.replace(ending, silent=silent, faulty=faulty)
-    lost = dict(result.get("lost", {}))
-    if not isinstance(ending, PairCounts | RandomizedPairs | KAnonymous | MaskedRelease):
-        return ending
-    withdrawn = len(ending.withdrawn) if isinstance(ending, KAnonymous) else 0
-    if not set(lost) <= set(members) or ending.n != len(members) - len(lost) - withdrawn:
-        raise DoesNotHold("result.json: 'lost' names others than those who are not counted")
-    confided = isinstance(ending, PairCounts) and ending.suppressed_below
-    if not confided and _steps(lost) != _steps(ending.lost):
-        raise DoesNotHold("result.json: 'lost' does not name those whose messages are missing")
-    return msgspec.structs.replace(ending, lost=lost)
+def _check_published(folder: ResultFolder, found: Publication) -> None:
+    """Every part, to the last digit."""
+    published_there = folder.file.publication
+    expected = msgspec.json.decode(msgspec.json.encode(without_texts(found)), type=Publication)
+    for part in Publication.__struct_fields__:
+        if getattr(published_there, part) != getattr(expected, part):
+            raise DoesNotHold(f"result.json: {part!r} is not what follows from the transcript")
 
 
-def _steps(lost: Mapping[str, str]) -> dict[str, str]:
-    """At which step each was lost, without the details."""
-    return {name: at.partition(":")[0] for name, at in lost.items()}
-
-
-def _check_published(folder: Path, result: dict[str, Any], ending: Ending) -> None:
-    """The published numbers, to the last digit."""
-    expected = json.loads(json.dumps(ending_document(ending)))
-    for key, value in expected.items():
-        if result.get(key) != value:
+def _check_format1(folder: ResultFolder, replayed: Replayed) -> None:
+    study = replayed.study
+    expected = format1.document(study.protocol.name, study.name, replayed.publication)
+    for key, value in json.loads(json.dumps(expected)).items():
+        if folder.original.get(key) != value:
             raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
-    for name, content in ending_files(ending).items():
+
+
+def _check_sheets(folder: ResultFolder, found: Publication) -> None:
+    for sheet in found.sheets:
         try:
-            published = (folder / name).read_text(encoding="utf-8")
+            there = (folder.path / sheet.name).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise DoesNotHold(f"{name} cannot be read: {error}") from None
-        if published != content:
-            raise DoesNotHold(f"{name} is not what follows from the transcript")
+            raise DoesNotHold(f"{sheet.name} cannot be read: {error}") from None
+        if there != sheet.text:
+            raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")

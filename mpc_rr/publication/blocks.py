@@ -1,0 +1,239 @@
+"""Tables of a block aggregation: every table, what it cost, and what depends on what."""
+
+import numpy as np
+
+from mpc_rr.estimation.blocks import (
+    Answered,
+    Independence,
+    answer_epsilon,
+    independence_test,
+    likely,
+    pooled,
+)
+from mpc_rr.estimation.combinations import Combination
+from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.tables import agree
+from mpc_rr.publication.crosstabs import share_table, table_name
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.parts import (
+    Cell,
+    Column,
+    Listing,
+    Participation,
+    Publication,
+    Sheet,
+)
+from mpc_rr.publication.reports import answers_digest, who_answered
+from mpc_rr.publication.sheets import csv_text, table_csv, table_file
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.schema import Schema
+
+MOST_TESTED = 40
+"""Up to so many tables are tested for independence."""
+COLUMNS = (
+    Column(name="attributes", label="attributes", kind="attribute"),
+    Column(name="n", label="answers", kind="count"),
+    Column(name="largest_epsilon", label="ε of an answer, at most", kind="epsilon"),
+    Column(name="largest_error", label="largest standard error", kind="share"),
+)
+P_VALUE = Column(name="p_value", label="p-value", kind="p-value")
+DETAILS = (
+    COLUMNS[0],
+    Column(name="smallest_epsilon", label="ε of an answer, at least", kind="epsilon"),
+    COLUMNS[2],
+)
+TEST_DETAILS = (
+    Column(name="statistic", label="χ²", kind="number"),
+    Column(name="critical", label="critical at 5 %", kind="number"),
+    Column(name="rejected", label="dependent?"),
+)
+
+
+class CollectedBlocks(Ending, frozen=True):
+    """The answers of all blocks, and the tables they were shown."""
+
+    schema: Schema
+    p: float
+    floor: float
+    block: int
+    asked: tuple[str, ...]
+    answers: dict[str, bytes]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    shown: dict[Combination, list[bytes]]
+    """The table of each combination in each block, and that after the last."""
+    counts: dict[Combination, list[list[int]]]
+    """How often each cell was answered, by combination and block."""
+    not_asked: tuple[str, ...]
+    """Whose answers were not needed any more."""
+
+    def __repr__(self) -> str:
+        return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return len(self.answers)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as it was announced."""
+        return answers_digest(self.answers)
+
+    def answered(self, combination: Combination) -> Answered:
+        """The answers about one combination, as the mathematics wants them."""
+        tables = [np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination][:-1]]
+        return Answered(self.p, np.array(tables), np.array(self.counts[combination][:-1]))
+
+    def tables(self) -> dict[Combination, Array]:
+        """The most likely table of every combination, made to agree about common attributes."""
+        tables, weights = {}, {}
+        for combination in self.shown:
+            answered = self.answered(combination)
+            if answered.n:
+                shape = [self.schema.sizes[a] for a in combination]
+                tables[combination] = likely(answered).reshape(shape)
+                weights[combination] = float(answered.n)
+        return agree(tables, weights)
+
+    def participation(self, study: Setting) -> Participation:
+        """Who answered, and who was not needed."""
+        return who_answered(
+            study, self.asked, self.answers, self.silent, self.faulty, self.not_asked
+        )
+
+    def publish(self, study: Setting) -> Publication:
+        """Every table with its price, and whether its attributes depend on each other."""
+        draft = Draft()
+        blocks = len(next(iter(self.shown.values()))) - 1
+        draft.find(
+            f"{self.n} of {len(self.asked)} parties answered, in {blocks} blocks.",
+            counted=self.n,
+            asked=len(self.asked),
+            blocks=blocks,
+        )
+        if self.not_asked:
+            draft.find(
+                f"{len(self.not_asked)} were not asked any more: all shares are known well enough.",
+                not_asked=len(self.not_asked),
+            )
+        draft.quantities += [
+            fact(name="p", label="probability of the truth", value=self.p),
+            fact(name="floor", label="floor of the tables shown", value=self.floor),
+            fact(name="block", label="parties in a block", value=self.block, kind="count"),
+            fact(name="blocks", label="blocks", value=blocks, kind="count"),
+            fact(
+                name="answers_digest", label="digest of all answers, as it was announced",
+                value=self.digest.hex(), kind="text",
+            ),
+        ]  # fmt: skip
+        lines = [["party", "answer"], *([party, a.hex()] for party, a in self.answers.items())]
+        draft.sheets.append(Sheet.of("answers.csv", "each party's answer", csv_text(lines)))
+        with draft.part("the tables"):
+            self._publish_tables(draft)
+        return draft.publication()
+
+    def _publish_tables(self, draft: Draft) -> None:
+        tables = self.tables()
+        tested = len(tables) <= MOST_TESTED
+        rows: list[tuple[Cell, ...]] = []
+        details: list[tuple[Cell, ...]] = []
+        for number, (combination, table) in enumerate(tables.items(), start=1):
+            attributes = [self.schema.attributes[a] for a in combination]
+            answered = self.answered(combination)
+            estimate = pooled(answered)
+            shape = table.shape
+            shaped = Estimate(
+                estimate.shares.reshape(shape), estimate.standard_errors.reshape(shape), estimate.n
+            )
+            draft.tables.append(share_table(attributes, table, shaped))
+            what = f"shares of {table_name(attributes)}"
+            name = table_file("tables", number, attributes)
+            draft.sheets.append(Sheet.of(name, what, table_csv(attributes, table)))
+            names, least, most = tuple(a.name for a in attributes), *self._prices(answered)
+            row = (names, answered.n, most, float(estimate.standard_errors.max()))
+            detail = (names, least, most)
+            if tested:
+                test = self._test(combination, answered)
+                dependent = "yes" if test.rejected else "cannot be told"
+                rows.append((*row, test.p_value))
+                details.append((*detail, test.statistic, test.critical, dependent))
+            else:
+                rows.append(row)
+                details.append(detail)
+        draft.listings += [
+            Listing(
+                name="tables",
+                title="Tables",
+                columns=(*COLUMNS, P_VALUE) if tested else COLUMNS,
+                rows=tuple(rows),
+                caption="p-value: of independence, by Monte Carlo with the very tables that were "
+                "shown." if tested else "",
+            ),
+            Listing(
+                name="details",
+                title="Prices and tests of the tables",
+                columns=(*DETAILS, *TEST_DETAILS) if tested else DETAILS,
+                rows=tuple(details),
+                main=False,
+            ),
+        ]  # fmt: skip
+
+    def _prices(self, answered: Answered) -> tuple[float, float]:
+        """The smallest and the largest ε of an answer."""
+        epsilons = [
+            answer_epsilon(self.p, shown)
+            for shown, count in zip(answered.tables, answered.counts, strict=True)
+            if count.any()
+        ]
+        return min(epsilons), max(epsilons)
+
+    def _test(self, combination: Combination, answered: Answered) -> Independence:
+        # What the test draws follows from the answers, so that everybody finds the same.
+        rng = SeededRandomness(self.digest).fork(str(combination))
+        shape = tuple(self.schema.sizes[a] for a in combination)
+        return independence_test(shape, answered, rng.uniform, samples=99)
+
+
+class AnsweredOneBlock(Ending, frozen=True):
+    """What a party knows in the end."""
+
+    schema: Schema
+    asked: int
+    n: int
+    answers_digest: bytes
+    view: tuple[tuple[str, ...], ...]
+    """The combinations it answered."""
+    epsilon: float
+    """What its answers cost, with the tables it was shown."""
+    claimed_epsilon: float
+    """What the paper says one answer costs."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as the coordinator announced it."""
+        return self.answers_digest
+
+    def participation(self, study: Setting) -> Participation:
+        """How many answered."""
+        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+
+    def publish(self, study: Setting) -> Publication:
+        """What it answered, and what that cost."""
+        draft = Draft()
+        draft.find(
+            f"{self.n} of {self.asked} parties answered. Your {len(self.view)} answers cost "
+            f"ε = {self.epsilon:.3g} with the tables you were shown (the paper would say "
+            f"{self.claimed_epsilon:.3g}).",
+            counted=self.n, asked=self.asked,
+            epsilon=self.epsilon, claimed_epsilon=self.claimed_epsilon,
+        )  # fmt: skip
+        column = Column(name="attributes", label="what you answered about", kind="attribute")
+        draft.listings.append(
+            Listing(
+                name="view", title="Your answers", columns=(column,),
+                rows=tuple((combination,) for combination in self.view),
+            )
+        )  # fmt: skip
+        return draft.publication()

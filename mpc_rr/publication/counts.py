@@ -1,0 +1,175 @@
+"""Counts of every pair of attributes: exact, with noise, or without the small ones."""
+
+import hashlib
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.suppression import HIDDEN, filled
+from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.publication.crosstabs import add_dependences, axes, flat, table_name
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.parts import Number, Participation, Publication, Sheet, Table
+from mpc_rr.publication.sheets import csv_text, pair_csv, table_file
+from mpc_rr.schema import Schema
+
+
+class PairCounts(Ending, frozen=True):
+    """The counts of every pair of attributes over ``n`` parties.
+
+    Exact, unless ``noise`` is the standard deviation of what was added to each count, or counts
+    below ``suppressed_below`` are hidden (−1) together with what would give them away.
+    """
+
+    n: int
+    schema: Schema
+    tables: list[Counts]
+    noise: float = 0.0
+    suppressed_below: int = 0
+
+    def __repr__(self) -> str:
+        return f"PairCounts(n={self.n}, {len(self.tables)} tables)"
+
+    @property
+    def digest(self) -> bytes:
+        """What parties compare to be sure that all have the same result."""
+        hasher = hashlib.sha256(b"mpc-rr exact_pairs result\0" + str(self.n).encode())
+        for table in self.tables:
+            hasher.update(b"\0" + table.astype("<i8").tobytes())
+        return hasher.digest()
+
+    @property
+    def exact(self) -> bool:
+        """Whether every count is shown as it is."""
+        return not self.noise and not self.suppressed_below
+
+    @property
+    def hidden_cells(self) -> int:
+        """How many cells are suppressed."""
+        return sum(int((table == HIDDEN).sum()) for table in self.tables) if not self.noise else 0
+
+    @property
+    def single_person_cells(self) -> int:
+        """How many cells count exactly one person: whoever knows one answer learns the other."""
+        return int(sum((table == 1).sum() for table in self.tables)) if self.exact else 0
+
+    def pair_shares(self) -> dict[tuple[int, int], Array]:
+        """Proper tables of shares, by the attributes' numbers: the best guess where not exact."""
+        layout = PairLayout(self.schema.sizes)
+        tables: list[Array] = [table / self.n for table in self.tables]
+        if self.noise:
+            errors = self.noise / self.n
+            tables = [shrunk_table(Estimate(t, np.full(t.shape, errors), self.n)) for t in tables]
+        elif self.suppressed_below:
+            tables = [table / self.n for table in filled(layout, self.tables, self.n)]
+        return dict(zip(layout.pairs, tables, strict=True))
+
+    def dependences(self) -> dict[tuple[int, int], Dependence]:
+        """The dependence of each pair of attributes, in the order of the tables.
+
+        Where counts are noisy or hidden it is that of the best guess, and has no p-value.
+        """
+        attributes, pairs = self.schema.attributes, PairLayout(self.schema.sizes).pairs
+        tables = dict(zip(pairs, self.tables, strict=True)) if self.exact else self.pair_shares()
+        found = {}
+        for i, j in pairs:
+            both_ordinal = attributes[i].type == attributes[j].type == "ordinal"
+            here = dependence(tables[i, j], both_ordinal=both_ordinal)
+            found[i, j] = here if self.exact else replace(here, p_value=None)
+        return found
+
+    def participation(self, study: Setting) -> Participation:
+        """Those who were there and not lost; if that is not how many were counted, nobody knows."""
+        people = super().participation(study)
+        known = people.counted_parties is not None and len(people.counted_parties) == self.n
+        return msgspec.structs.replace(
+            people,
+            counted=self.n,
+            counted_parties=people.counted_parties if known else (),
+            told_by="coordinator" if self.suppressed_below else "transcript",
+        )
+
+    def publish(self, study: Setting) -> Publication:
+        """Tables, dependences, and a warning where a count gives somebody away."""
+        draft = Draft()
+        draft.find(
+            f"{self.n} of {study.expected} parties counted together; nobody's answers were shown "
+            "to anybody.",
+            counted=self.n,
+            expected=study.expected,
+        )
+        self._say_how_exact(draft)
+        pairs = PairLayout(self.schema.sizes).pairs
+        strongest = pairs[0]
+        with draft.part("the dependences"):
+            found = self.dependences()
+            add_dependences(
+                draft,
+                self.schema,
+                found,
+                title="How strongly each pair of answers depends on each other",
+            )
+            draft.sheets.append(self._dependence_sheet(found))
+            strongest = max(found, key=lambda pair: found[pair].value or 0.0)
+        for number, ((i, j), counts) in enumerate(zip(pairs, self.tables, strict=True), start=1):
+            attributes = (self.schema.attributes[i], self.schema.attributes[j])
+            shown = self._shown(counts)
+            errors = flat(np.full(counts.shape, self.noise)) if self.noise else None
+            draft.tables.append(
+                Table(
+                    name=table_name(attributes), axes=axes(attributes), kind="count",
+                    values=tuple(count for row in shown for count in row), n=self.n,
+                    standard_errors=errors, main=(i, j) == strongest,
+                )
+            )  # fmt: skip
+            name = table_file("pairs", number, attributes)
+            what = f"counts of {table_name(attributes)}"
+            draft.sheets.append(Sheet.of(name, what, pair_csv(*attributes, shown)))
+        return draft.publication()
+
+    def _say_how_exact(self, draft: Draft) -> None:
+        if self.noise:
+            draft.find(
+                f"Every count has noise in it (standard deviation {self.noise:.1f}); nobody saw an "
+                "exact one.",
+                noise_standard_deviation=self.noise,
+            )
+        if self.suppressed_below:
+            draft.find(
+                f"{self.hidden_cells} cells are hidden: counts below {self.suppressed_below}, and "
+                "what would give them away. Only the coordinator saw the exact counts.",
+                suppressed_below=self.suppressed_below,
+                suppressed_cells=self.hidden_cells,
+            )
+        if self.exact:
+            alone = self.single_person_cells
+            draft.quantities.append(
+                fact(
+                    name="single_person_cells", label="cells that count a single person",
+                    value=alone, kind="count",
+                )
+            )  # fmt: skip
+            if alone:
+                draft.warn(
+                    f"{alone} cells count a single person. Exact counts are published, so whoever "
+                    "knows one answer of such a person learns the other (docs/threat-model.md)."
+                )
+
+    def _shown(self, counts: Counts) -> list[list[Number]]:
+        """Row by row; None where a count is suppressed."""
+        rows: list[list[Number]] = counts.tolist()
+        if not self.suppressed_below:
+            return rows
+        return [[None if count == HIDDEN else count for count in row] for row in rows]
+
+    def _dependence_sheet(self, found: dict[tuple[int, int], Dependence]) -> Sheet:
+        names = self.schema.names
+        lines: list[list[object]] = [["attribute_1", "attribute_2", "measure", "value", "p_value"]]
+        for (i, j), d in found.items():
+            lines.append([names[i], names[j], d.measure, d.value, d.p_value])
+        return Sheet.of("dependence.csv", "the dependence of each pair", csv_text(lines))

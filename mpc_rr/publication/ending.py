@@ -1,0 +1,197 @@
+"""How a protocol ends, and what becomes of it: `Ending.publish`, called once for a run."""
+
+import contextlib
+import hashlib
+from abc import ABCMeta, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from mpc_rr.errors import one_line
+from mpc_rr.privacy.disclosures import Disclosure, Privacy
+from mpc_rr.publication.parts import (
+    Absence,
+    Figure,
+    Finding,
+    Kind,
+    Listing,
+    Note,
+    Participation,
+    Publication,
+    Quantity,
+    Sheet,
+    Table,
+)
+from mpc_rr.schema import Schema
+
+
+class AbstractStruct(msgspec.StructMeta, ABCMeta):
+    """Structs of which a subclass that leaves something out cannot be made."""
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What a protocol, and how it ended, may know of the study around it."""
+
+    study: str
+    schema: Schema
+    expected: int
+    """How many parties the study is for."""
+    parties: int
+    """How many there are: all that are expected, or those in the run."""
+    fewest: int
+    """With how few it goes on."""
+    registrar: bool = False
+    """Whether a registrar admits people; otherwise the study is open to everybody."""
+    members: tuple[str, ...] | None = None
+    """In a run: who was there when the protocol began, where that is known."""
+
+
+class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True):
+    """What a protocol gives its agents in the end: a result, or what a party knows of it.
+
+    A subclass must say what it publishes; leaving that out is an error where the class is made.
+    """
+
+    lost: dict[str, str] = {}
+    """Parties that were left out on the way, and at which step."""
+
+    unconfirmed: tuple[str, ...] = ()
+    """Parties whose confirmation of the very same result was not seen."""
+
+    receipt: tuple[bytes, ...] = ()
+    """For a party: the signed public messages it sent and the announcements it heard."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.publish is Ending.publish:
+            raise TypeError(f"{cls.__name__} must say what it publishes: define publish(study)")
+
+    @property
+    def digest(self) -> bytes:
+        """By which agents see that they mean the same result: all its own fields, by default."""
+        agents = {"lost", "unconfirmed", "receipt"}
+        own = [name for name in self.__struct_fields__ if name not in agents]
+        encoded = msgspec.msgpack.encode(
+            [getattr(self, name) for name in own], enc_hook=_plain, order="deterministic"
+        )
+        kind = type(self).__qualname__.encode()
+        return hashlib.sha256(b"mpc-rr ending\0" + kind + b"\0" + encoded).digest()
+
+    @abstractmethod
+    def publish(self, study: Setting) -> Publication:
+        """What it says to the world. Participation and privacy are added to it."""
+
+    def participation(self, study: Setting) -> Participation:
+        """Who is in it: all who were there but those who were lost, unless a kind knows better."""
+        there = study.members
+        counted = None if there is None else tuple(name for name in there if name not in self.lost)
+        return Participation(
+            expected=study.expected,
+            asked=None if there is None else len(there),
+            counted=None if counted is None else len(counted),
+            counted_parties=counted,
+            absent=dropped_out(self.lost),
+            unconfirmed=self.unconfirmed,
+        )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in an ending: define its digest")
+
+
+def dropped_out(lost: dict[str, str]) -> tuple[Absence, ...]:
+    """Those who were lost on the way: at which step, and why if there is more to say."""
+    found = []
+    for party, at in sorted(lost.items()):
+        step, _, reason = at.partition(": ")
+        found.append(Absence(party=party, how="dropped out", step=step, reason=reason))
+    return tuple(found)
+
+
+def published(
+    ending: Ending,
+    study: Setting,
+    disclosures: Callable[[Setting], Sequence[Disclosure]],
+    excluded: Sequence[Absence] = (),
+) -> Publication:
+    """Everything an ending publishes. Nothing that fails here loses a finished study."""
+    draft = Draft()
+    made = Publication()
+    with draft.part("what was found"):
+        made = ending.publish(study)
+    people = made.participation or Participation(expected=study.expected)
+    with draft.part("who took part"):
+        people = made.participation or ending.participation(study)
+    privacy = None
+    with draft.part("what it cost each party"):
+        privacy = Privacy.of(disclosures(study))
+    return msgspec.structs.replace(
+        made,
+        participation=msgspec.structs.replace(people, absent=(*excluded, *people.absent)),
+        privacy=privacy,
+        notes=(*made.notes, *draft.notes),
+    )
+
+
+def fact(name: str, label: str, value: str | float | None, kind: Kind = "number") -> Quantity:
+    """A quantity that is known for sure, and not worth a place on a terminal."""
+    return Quantity(name=name, label=label, value=value, kind=kind, main=False)
+
+
+class Draft:
+    """A publication in the making: a part that cannot be computed becomes a note."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.quantities: list[Quantity] = []
+        self.tables: list[Table] = []
+        self.listings: list[Listing] = []
+        self.figures: list[Figure] = []
+        self.notes: list[Note] = []
+        self.sheets: list[Sheet] = []
+
+    @contextlib.contextmanager
+    def part(self, what: str) -> Iterator[None]:
+        """One part. What was added before it failed stays."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  (whatever it is, the study is finished and stays)
+            why = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
+            self.notes.append(
+                Note(
+                    text=f"{what} could not be computed ({why}); the rest is as it should be, and "
+                    "the transcript has everything it could be computed from.",
+                    severity="warning",
+                )
+            )
+
+    def find(self, text: str, **numbers: float | None) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(text=text, numbers=numbers))
+
+    def note(self, text: str) -> None:
+        """Add a note."""
+        self.notes.append(Note(text=text))
+
+    def warn(self, text: str) -> None:
+        """Add a warning."""
+        self.notes.append(Note(text=text, severity="warning"))
+
+    def publication(self, **parts: Any) -> Publication:
+        """All of it, with further parts."""
+        return Publication(
+            findings=tuple(self.findings),
+            quantities=tuple(self.quantities),
+            tables=tuple(self.tables),
+            listings=tuple(self.listings),
+            figures=tuple(self.figures),
+            notes=tuple(self.notes),
+            sheets=tuple(self.sheets),
+            **parts,
+        )

@@ -1,0 +1,205 @@
+"""Masked records, mapped back to the original values by rank, and what the masks leave open."""
+
+import hashlib
+
+import msgspec
+
+from mpc_rr.anonymization.masking import (
+    Candidates,
+    Noise,
+    possible_values,
+    read_mask,
+    reverse_mapped,
+)
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.parts import (
+    Cell,
+    Column,
+    Listing,
+    Participation,
+    Publication,
+    Sheet,
+)
+from mpc_rr.publication.sheets import csv_text
+from mpc_rr.schema import Attribute, Record, Schema
+
+MOST_FOR_MATCHING = 3000
+"""Up to so many respondents it is found out what all masked values together give away."""
+MASKS = (
+    Column(name="attribute", label="confidential", kind="attribute"),
+    Column(name="recommended", label="recommended mask"),
+    Column(name="fewest_possible_values", label="fewest possible values", kind="count"),
+    Column(name="median_possible_values", label="median", kind="count"),
+    Column(name="respondents_given_away", label="given away", kind="count"),
+)
+OWN = (
+    Column(name="attribute", label="your", kind="attribute"),
+    Column(name="mask", label="mask"),
+    Column(name="candidates", label="people who could have it", kind="count"),
+    Column(name="different_candidates", label="different values among them", kind="count"),
+)
+
+
+class OwnMask(msgspec.Struct, frozen=True):
+    """What a respondent's mask did to one value; for her eyes only."""
+
+    attribute: str
+    mask: str
+    candidates: Candidates
+
+
+class Masking(msgspec.Struct, frozen=True):
+    """What is open and what is confidential, and how it was recommended to be masked."""
+
+    open: tuple[str, ...]
+    confidential: tuple[str, ...]
+    masks: dict[str, str]
+
+    def attributes(self, schema: Schema) -> tuple[tuple[Attribute, ...], tuple[Attribute, ...]]:
+        """The open attributes, and the confidential ones."""
+        return schema.pick(self.open), schema.pick(self.confidential)
+
+
+class MaskedRelease(Ending, frozen=True):
+    """Open attributes and masked values by respondent, and the original values of each attribute.
+
+    A respondent also has what her own masks leave to an attacker.
+    """
+
+    schema: Schema
+    options: Masking
+    seed: bytes
+    records: dict[str, tuple[Record, tuple[int, ...]]]
+    """Open codes and masked values, by respondent."""
+    values: tuple[tuple[int, ...], ...]
+    """The original values of each confidential attribute, in rising order."""
+    unusable: int
+    own: tuple[OwnMask, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"MaskedRelease({len(self.records)} respondents)"
+
+    @property
+    def n(self) -> int:
+        """How many rows the release has."""
+        return len(self.records)
+
+    @property
+    def digest(self) -> bytes:
+        """What respondents compare to be sure that all have the same result."""
+        encoded = msgspec.msgpack.encode((sorted(self.records.items()), self.values, self.seed))
+        return hashlib.sha256(b"mpc-rr masked result\0" + encoded).digest()
+
+    def released(self) -> list[tuple[int, ...]]:
+        """The confidential codes of the release, row by row: masked values mapped back by rank."""
+        names = list(self.records)
+        columns = [
+            reverse_mapped(
+                [masked[place] for _, masked in self.records.values()],
+                self.values[place], names, self.seed, attribute,
+            )
+            for place, attribute in enumerate(self.options.confidential)
+        ]  # fmt: skip
+        return list(zip(*columns, strict=True))
+
+    def participation(self, study: Setting) -> Participation:
+        """Those with a row in the release."""
+        people = super().participation(study)
+        return msgspec.structs.replace(people, counted=self.n, counted_parties=tuple(self.records))
+
+    def publish(self, study: Setting) -> Publication:
+        """The release, and what the masks leave to an attacker."""
+        draft, confidential = Draft(), self.options.attributes(self.schema)[1]
+        draft.find(
+            f"{self.n} masked records, mapped back to the original values by rank.", counted=self.n
+        )
+        draft.quantities += [
+            fact(name=f"values of {a.name}", label=f"values of {a.name} that were read",
+                     value=len(values), kind="count")
+            for a, values in zip(confidential, self.values, strict=True)
+        ] + [
+            fact(name="unusable_messages", label="messages that answer nothing that was asked",
+                     value=self.unusable, kind="count")
+        ]  # fmt: skip
+        with draft.part("the release"):
+            self._publish_release(draft)
+        with draft.part("what the masks leave to an attacker"):
+            self._publish_attack(draft, confidential)
+        if not study.registrar:
+            draft.warn(
+                "the study was open: for every party of her own that somebody brings, one "
+                "candidate fewer is left. A registrar prevents it."
+            )
+        if self.own:
+            rows = tuple(
+                (own.attribute, own.mask, own.candidates.people, own.candidates.values)
+                for own in self.own
+            )
+            draft.listings.append(
+                Listing(name="your_masks", title="Your masks", columns=OWN, rows=rows)
+            )
+        return draft.publication()
+
+    def _publish_attack(self, draft: Draft, confidential: tuple[Attribute, ...]) -> None:
+        rows: list[tuple[Cell, ...]] = []
+        for place, attribute in enumerate(confidential):
+            left = self._possible(place, attribute)
+            recommended = self.options.masks.get(attribute.name, "none")
+            if left is None:
+                rows.append((attribute.name, recommended, None, None, None))
+                continue
+            given_away = sum(size == 1 for size in left)
+            rows.append((attribute.name, recommended, left[0], left[len(left) // 2], given_away))
+            if given_away:
+                several = "respondents are" if given_away > 1 else "respondent is"
+                draft.warn(
+                    f"{given_away} {several} given away: for whoever puts all masked values "
+                    f"together, only one {attribute.name} is possible. A wider mask prevents it."
+                )
+        draft.listings.append(
+            Listing(
+                name="masks",
+                title="What the masks leave to an attacker",
+                columns=MASKS,
+                rows=tuple(rows),
+                caption="Possible values: for whoever believes that all used the recommended noise "
+                "and puts all masked values together. It cannot be told if some used another mask, "
+                "or where there is no noise.",
+            )
+        )
+
+    def _possible(self, place: int, attribute: Attribute) -> list[int] | None:
+        """How many values are possible for each, fewest first; None if it cannot be told.
+
+        That is what somebody finds who believes that everybody used the recommended noise.
+        """
+        mask = read_mask(self.options.masks.get(attribute.name, "none"), attribute)
+        masked = [codes[place] for _, codes in self.records.values()]
+        values = self.values[place]
+        all_there = len(values) == len(masked) <= MOST_FOR_MATCHING
+        if not isinstance(mask, Noise) or not all_there:
+            return None
+        fits = possible_values(masked, values, mask.width)
+        return None if fits is None else sorted(len(values_left) for values_left in fits)
+
+    def _publish_release(self, draft: Draft) -> None:
+        open_attributes, confidential = self.options.attributes(self.schema)
+        header = ["party", *(a.name for a in (*open_attributes, *confidential))]
+        release, masked = [header], [header]
+        rows = zip(self.records.items(), self.released(), strict=True)
+        for (name, (codes, hidden)), mapped in rows:
+            start = [name, *_texts(open_attributes, codes)]
+            release.append([*start, *_texts(confidential, mapped)])
+            masked.append([*start, *_texts(confidential, hidden)])
+        values = [["attribute", "value"]]
+        for attribute, column in zip(confidential, self.values, strict=True):
+            values += [[attribute.name, attribute.text(code)] for code in column]
+        draft.sheets += [
+            Sheet.of("release.csv", "the records", csv_text(release)),
+            Sheet.of("masked.csv", "the records as they were masked", csv_text(masked)),
+            Sheet.of("values.csv", "the original values of each attribute", csv_text(values)),
+        ]
+
+
+def _texts(attributes: tuple[Attribute, ...], codes: tuple[int, ...]) -> list[str]:
+    return [a.text(code) for a, code in zip(attributes, codes, strict=True)]

@@ -1,0 +1,94 @@
+"""Tables of pairs that are estimated from randomized answers."""
+
+import hashlib
+
+import msgspec
+
+from mpc_rr.estimation.dependence import Dependence
+from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import Array, KeepOrUniform
+from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.tables import dependence_matrix, shrunk_table
+from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
+from mpc_rr.publication.ending import Draft, Ending, Setting
+from mpc_rr.publication.parts import Participation, Publication, Sheet
+from mpc_rr.publication.sheets import table_csv, table_file
+from mpc_rr.schema import Schema
+
+
+class RandomizedPairs(Ending, frozen=True):
+    """How often each pair of randomized answers was reported, and how they were randomized.
+
+    ``together``: each pair was randomized as one value; else each attribute by itself.
+    """
+
+    n: int
+    schema: Schema
+    counts: list[Counts]
+    keeps: tuple[float, ...]
+    """By pair if ``together``, else by attribute."""
+    together: bool
+
+    def __repr__(self) -> str:
+        return f"RandomizedPairs(n={self.n}, {len(self.counts)} tables)"
+
+    @property
+    def digest(self) -> bytes:
+        """What parties compare to be sure that all have the same result."""
+        hasher = hashlib.sha256(b"mpc-rr randomized pairs\0" + str(self.n).encode())
+        for table in self.counts:
+            hasher.update(b"\0" + table.astype("<i8").tobytes())
+        return hasher.digest()
+
+    def estimates(self) -> dict[tuple[int, int], Estimate]:
+        """Eq. (2) for each pair, with standard errors."""
+        pairs = PairLayout(self.schema.sizes).pairs
+        found = {}
+        for number, ((i, j), counts) in enumerate(zip(pairs, self.counts, strict=True)):
+            matrix = self._randomization(number, i, j)
+            shape = (-1,) if self.together else counts.shape
+            raw = unbiased(counts.reshape(shape), matrix)
+            errors = raw.standard_errors.reshape(counts.shape)
+            found[i, j] = Estimate(raw.shares.reshape(counts.shape), errors, raw.n)
+        return found
+
+    def _randomization(self, number: int, i: int, j: int) -> Randomization:
+        sizes = self.schema.sizes
+        if self.together:
+            return KeepOrUniform(sizes[i] * sizes[j], self.keeps[number])
+        return Kronecker([KeepOrUniform(sizes[a], self.keeps[a]) for a in (i, j)])
+
+    def pair_shares(self) -> dict[tuple[int, int], Array]:
+        """Proper tables: dependence that may be noise is shrunk away."""
+        return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
+
+    def participation(self, study: Setting) -> Participation:
+        """Those who were there and not lost; if that is not how many were counted, nobody knows."""
+        people = super().participation(study)
+        known = people.counted_parties is not None and len(people.counted_parties) == self.n
+        named = people.counted_parties if known else ()
+        return msgspec.structs.replace(people, counted=self.n, counted_parties=named)
+
+    def publish(self, study: Setting) -> Publication:
+        """The tables, what they were estimated from, and the dependences."""
+        draft, attributes = Draft(), self.schema.attributes
+        draft.find(
+            f"{self.n} of {study.expected} parties counted together; the tables are estimated from "
+            "randomized answers.",
+            counted=self.n,
+            expected=study.expected,
+        )
+        estimates, shares = self.estimates(), {}
+        for number, ((i, j), estimate) in enumerate(estimates.items(), start=1):
+            both, table = (attributes[i], attributes[j]), shrunk_table(estimate)
+            shares[i, j] = table
+            reported = self.counts[number - 1]
+            draft.tables.append(share_table(both, table, estimate, reported=reported))
+            name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
+            draft.sheets.append(Sheet.of(name, what, table_csv(both, table)))
+        with draft.part("the dependences"):
+            values = dependence_matrix(shares, len(attributes))
+            found = {(i, j): Dependence("cramers_v", float(values[i, j]), None) for i, j in shares}
+            add_dependences(draft, self.schema, found, title="Estimated dependence of each pair")
+        return draft.publication()

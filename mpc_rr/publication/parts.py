@@ -1,0 +1,239 @@
+"""The one shape of what any study publishes.
+
+An ending makes a `Publication` once (`mpc_rr.publication.ending.Ending.publish`). Terminal, report,
+result folder and verification know these parts and no protocol: whatever a protocol puts into them
+is shown, written and checked. ``result.json`` is this, as JSON (``docs/result.schema.json``).
+
+Attributes and categories stand here under their identifiers; renderers put labels in their place.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from mpc_rr.privacy.disclosures import Privacy
+
+Number = int | float | None
+"""None: hidden, or it cannot be told."""
+Cell = str | int | float | tuple[str, ...] | None
+"""Of a listing; several strings are names of attributes that belong together."""
+Kind = Literal["text", "attribute", "count", "share", "degree", "p-value", "epsilon", "number"]
+"""How a value is written: ``share`` as a percentage, ``degree`` as a number from 0 to 1 with a bar,
+``attribute`` by the label of the attribute (or of several)."""
+LEVEL = 0.95
+"""The confidence of all intervals."""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Absence(_Part, frozen=True, kw_only=True):
+    """A party that is not in the result, and why."""
+
+    party: str
+    how: Literal["excluded", "silent", "faulty", "dropped out", "withdrawn", "not asked"]
+    """Excluded: left out before the protocol began, or with an attempt that was given up. Dropped
+    out: lost on the way. Withdrawn: told nothing, by the protocol's own rules."""
+    step: str = ""
+    reason: str = ""
+
+
+class Participation(_Part, frozen=True, kw_only=True):
+    """Who was in it. One shape for all protocols."""
+
+    expected: int
+    asked: int | None = None
+    """How many were there when the protocol began."""
+    counted: int | None = None
+    counted_parties: tuple[str, ...] | None = None
+    """None where it is not known whose answers are in the result."""
+    absent: tuple[Absence, ...] = ()
+    unconfirmed: tuple[str, ...] = ()
+    """Parties whose confirmation of the very same result was not seen."""
+    told_by: Literal["transcript", "coordinator"] = "transcript"
+    """By what one knows who dropped out, and where."""
+
+
+class Finding(_Part, frozen=True, kw_only=True):
+    """A sentence, and the numbers it rests on."""
+
+    text: str
+    numbers: dict[str, Number] = {}
+
+
+class Quantity(_Part, frozen=True, kw_only=True):
+    """One number (or word) that was found, with its uncertainty where it has one."""
+
+    name: str
+    label: str
+    value: str | int | float | None
+    """None: it cannot be told."""
+    kind: Kind = "number"
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    speaks_of: Literal["study", "respondents", "population"] = "study"
+    main: bool = True
+    """Whether it is worth a place on a terminal."""
+
+
+class Axis(_Part, frozen=True, kw_only=True):
+    """One attribute of a table, with its categories."""
+
+    attribute: str
+    categories: tuple[str, ...]
+
+
+class Table(_Part, frozen=True, kw_only=True):
+    """Cells over the categories of one or more attributes.
+
+    All lists of cells are in row-major order: the last axis runs fastest.
+    """
+
+    name: str
+    axes: tuple[Axis, ...]
+    kind: Literal["count", "share"]
+    values: tuple[Number, ...]
+    """None: hidden, so that nobody can be picked out."""
+    n: int | None = None
+    """How many answers it is made from."""
+    standard_errors: tuple[Number, ...] | None = None
+    low: tuple[Number, ...] | None = None
+    high: tuple[Number, ...] | None = None
+    """Limits of each cell, with 95 % confidence."""
+    unbiased: tuple[float, ...] | None = None
+    """Before it was made a proper distribution: may be negative, and adds up without bias."""
+    reported: tuple[int, ...] | None = None
+    """How often each cell was reported, randomized."""
+    speaks_of: Literal["respondents", "population"] = "respondents"
+    main: bool = False
+    """Whether it is worth a place on a terminal."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The numbers of categories, axis by axis."""
+        return tuple(len(axis.categories) for axis in self.axes)
+
+    def rows(self, cells: Sequence[Number] | None = None) -> list[list[Number]]:
+        """The values (or other cells) row by row; a table of one axis is one row."""
+        width = self.shape[-1]
+        flat = self.values if cells is None else cells
+        return [list(flat[start : start + width]) for start in range(0, len(flat), width)]
+
+
+class Column(_Part, frozen=True, kw_only=True):
+    """One column of a listing."""
+
+    name: str
+    label: str
+    kind: Kind = "text"
+
+
+class Listing(_Part, frozen=True, kw_only=True):
+    """Rows of mixed values."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    main: bool = True
+
+    def column(self, name: str) -> list[Cell]:
+        """The values of one column."""
+        place = [column.name for column in self.columns].index(name)
+        return [row[place] for row in self.rows]
+
+
+class Figure(_Part, frozen=True, kw_only=True):
+    """What of the above is worth a picture. Renderers draw it; nothing of it is stored twice.
+
+    ``intervals``: the cells of a table of one axis with their limits. ``heat_map``: a listing whose
+    first two columns name attributes, by its column of kind ``degree``.
+    """
+
+    kind: Literal["intervals", "heat_map"]
+    of: str
+    """The name of a table or a listing."""
+    title: str = ""
+
+
+class Note(_Part, frozen=True, kw_only=True):
+    """A sentence that whoever uses the result must know."""
+
+    text: str
+    severity: Literal["note", "warning"] = "note"
+
+
+class Sheet(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """A CSV file of the result folder. Its text is in the file, not in ``result.json``."""
+
+    name: str
+    what: str
+    sha256: str
+    text: str = ""
+
+    @classmethod
+    def of(cls, name: str, what: str, text: str) -> "Sheet":
+        """A sheet with its digest."""
+        return cls(
+            name=name, what=what, sha256=hashlib.sha256(text.encode()).hexdigest(), text=text
+        )
+
+
+class Cluster(_Part, frozen=True, kw_only=True):
+    """Attributes that were randomized as one value."""
+
+    attributes: tuple[str, ...]
+    keep: float
+    epsilon: float
+
+
+class ClusterDesign(_Part, frozen=True, kw_only=True, tag="clusters", tag_field="design"):
+    """How records were randomized: cluster by cluster. The reports are in ``sheet``."""
+
+    epsilon: float
+    clusters: tuple[Cluster, ...]
+    sheet: str
+
+
+class ViewsDesign(_Part, frozen=True, kw_only=True, tag="views", tag_field="design"):
+    """How records were randomized: each party reported one of these groups of attributes."""
+
+    epsilon: float
+    views: tuple[tuple[str, ...], ...]
+    sheet: str
+
+
+class Publication(_Part, frozen=True, kw_only=True):
+    """Everything a study publishes."""
+
+    participation: Participation | None = None
+    findings: tuple[Finding, ...] = ()
+    quantities: tuple[Quantity, ...] = ()
+    tables: tuple[Table, ...] = ()
+    listings: tuple[Listing, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    privacy: Privacy | None = None
+    notes: tuple[Note, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    randomization: ClusterDesign | ViewsDesign | None = None
+    """Where parties reported randomized records: how, so that more can be asked of them."""
+
+    def quantity(self, name: str) -> Quantity | None:
+        """The quantity of this name, if there is one."""
+        return next((q for q in self.quantities if q.name == name), None)
+
+    def table(self, *attributes: str) -> Table | None:
+        """The table of these attributes, in this order, if there is one."""
+        for table in self.tables:
+            if tuple(axis.attribute for axis in table.axes) == attributes:
+                return table
+        return None
+
+    def listing(self, name: str) -> Listing | None:
+        """The listing of this name, if there is one."""
+        return next((found for found in self.listings if found.name == name), None)

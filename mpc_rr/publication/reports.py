@@ -1,0 +1,382 @@
+"""Randomized records under their parties' names, or views of them, and what they tell."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.estimation.designs import Design, Fitted
+from mpc_rr.estimation.estimates import Estimates, adjusted_weights
+from mpc_rr.estimation.matrix import Codes, KeepOrUniform
+from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
+from mpc_rr.publication.crosstabs import add_dependences, axes, flat, share_table, table_name
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.parts import (
+    Absence,
+    Cluster,
+    ClusterDesign,
+    Column,
+    Figure,
+    Listing,
+    Participation,
+    Publication,
+    Sheet,
+    Table,
+    ViewsDesign,
+)
+from mpc_rr.publication.sheets import csv_text, table_csv, table_file
+from mpc_rr.schema import Schema
+
+REPORTS = "reports.csv"
+CODE_BYTES = 2
+CELL_BYTES = 4
+
+
+def answers_digest(answers: Mapping[str, bytes]) -> bytes:
+    """What the coordinator commits itself to: who answered what."""
+    hasher = hashlib.sha256(b"mpc-rr answers v1\0")
+    for party in sorted(answers):
+        hasher.update(msgspec.msgpack.encode((party, answers[party])))
+    return hasher.digest()
+
+
+def pack(codes: npt.ArrayLike) -> bytes:
+    """A randomized record as bytes."""
+    return np.asarray(codes).astype("<u2").tobytes()
+
+
+def who_answered(
+    study: Setting,
+    asked: Sequence[str],
+    answered: Iterable[str],
+    silent: Iterable[str],
+    faulty: Mapping[str, str],
+    not_asked: Iterable[str] = (),
+) -> Participation:
+    """Those who answered; the others were silent, or sent what no honest party sends."""
+    named = tuple(answered)
+    return Participation(
+        expected=study.expected,
+        asked=len(asked),
+        counted=len(named),
+        counted_parties=named,
+        absent=(
+            *(Absence(party=party, how="silent") for party in silent),
+            *(Absence(party=party, how="faulty", reason=why) for party, why in faulty.items()),
+            *(Absence(party=party, how="not asked") for party in not_asked),
+        ),
+    )
+
+
+class Collected(Ending, frozen=True):
+    """The randomized records of all who answered, and how they were randomized."""
+
+    schema: Schema
+    asked: tuple[str, ...]
+    answered: tuple[str, ...]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    design: Design
+    reported: npt.NDArray[np.int64]
+    """One row for each of ``answered``."""
+
+    def __repr__(self) -> str:
+        return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return len(self.answered)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as it was announced."""
+        answers = (pack(row) for row in self.reported)
+        return answers_digest(dict(zip(self.answered, answers, strict=True)))
+
+    def estimates(self) -> Estimates:
+        """What follows from the reports."""
+        return Estimates(self.schema, Fitted(self.design, self.reported))
+
+    def participation(self, study: Setting) -> Participation:
+        """Who answered."""
+        return who_answered(study, self.asked, self.answered, self.silent, self.faulty)
+
+    def publish(self, study: Setting) -> Publication:
+        """Shares, dependences and tables, and the reports with their weights."""
+        draft, names = Draft(), self.schema.names
+        clusters = tuple(
+            Cluster(
+                attributes=tuple(names[a] for a in cluster),
+                keep=matrix.keep,
+                epsilon=matrix.epsilon,
+            )
+            for cluster, matrix in zip(self.design.clusters, self.design.matrices, strict=True)
+            if isinstance(matrix, KeepOrUniform)
+        )
+        columns = (
+            Column(name="attributes", label="randomized as one value", kind="attribute"),
+            Column(name="keep", label="kept with probability", kind="number"),
+            Column(name="epsilon", label="ε", kind="epsilon"),
+        )
+        rows = tuple((c.attributes, c.keep, c.epsilon) for c in clusters)
+        with draft.part("the weights of RR-Adjustment"):
+            draft.sheets.append(self._reports())
+        _publish_estimates(draft, self.estimates(), len(self.asked), self)
+        draft.listings.append(
+            Listing(name="clusters", title="Clusters", columns=columns, rows=rows, main=False)
+        )
+        design = ClusterDesign(epsilon=self.design.epsilon, clusters=clusters, sheet=REPORTS)
+        return draft.publication(randomization=design)
+
+    def _reports(self) -> Sheet:
+        weights = adjusted_weights(Fitted(self.design, self.reported)).tolist()
+        lines: list[list[object]] = [["party", *self.schema.names, "weight"]]
+        rows = decoded(self.reported, self.schema)
+        for party, row, weight in zip(self.answered, rows, weights, strict=True):
+            lines.append([party, *row, weight])
+        what = "each party's randomized record, and its weight by RR-Adjustment"
+        return Sheet.of(REPORTS, what, csv_text(lines))
+
+
+def decoded(codes: Codes, schema: Schema) -> list[list[str]]:
+    """Records as text."""
+    return [
+        [a.categories[code] for a, code in zip(schema.attributes, row, strict=True)]
+        for row in codes.tolist()
+    ]
+
+
+def _publish_estimates(draft: Draft, estimates: Estimates, asked: int, ending: Ending) -> None:
+    """What randomized records tell: shares of every answer, tables and dependences of all pairs."""
+    schema = estimates.schema
+    draft.find(f"{estimates.n} of {asked} parties answered.", counted=estimates.n, asked=asked)
+    draft.quantities.append(
+        fact(
+            name="answers_digest", label="digest of all answers, as it was announced",
+            value=ending.digest.hex(), kind="text",
+        )
+    )  # fmt: skip
+    with draft.part("the shares of single answers"):
+        for marginal in estimates.marginals():
+            table = share_table(
+                (marginal.attribute,), marginal.shares, marginal.unbiased, main=True
+            )
+            draft.tables.append(table)
+            draft.figures.append(Figure(kind="intervals", of=table.name))
+    with draft.part("the tables of pairs and their dependences"):
+        # A p-value would suppose counts of true answers, which these are not.
+        found = {pair: replace(d, p_value=None) for pair, d in estimates.dependences().items()}
+        title = "How strongly answers depend on each other, as estimated"
+        add_dependences(draft, schema, found, title=title, main=False)
+        for number, (i, j) in enumerate(PairLayout(schema.sizes).pairs, start=1):
+            both, shares = (schema.attributes[i], schema.attributes[j]), estimates.pair_tables[i, j]
+            draft.tables.append(
+                Table(
+                    name=table_name(both), axes=axes(both), kind="share", values=flat(shares),
+                    n=estimates.n, speaks_of="population",
+                )
+            )  # fmt: skip
+            name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
+            draft.sheets.append(Sheet.of(name, what, table_csv(both, shares)))
+
+
+# ── One view of each ───────────────────────────────────────────────────────────────────────────
+
+
+@lru_cache(maxsize=16)
+def view_design(
+    sizes: tuple[int, ...], views: tuple[tuple[int, ...], ...], epsilon: float
+) -> ViewDesign:
+    """The design with these views; making one takes a while."""
+    return ViewDesign(sizes, views, epsilon)
+
+
+def read_report(report: bytes, design: ViewDesign) -> tuple[int, list[int]]:
+    """Number of the view, and reported combinations; ``ValueError`` if an honest party has none."""
+    numbers = np.frombuffer(report, dtype="<u4").tolist() if len(report) % CELL_BYTES == 0 else []
+    if not numbers or numbers[0] >= len(design.views):
+        raise ValueError("it names no view")
+    mechanism = design.mechanisms[design.views[numbers[0]]]
+    cells = numbers[1:]
+    if len(cells) != mechanism.chosen or cells != sorted(set(cells)):
+        raise ValueError(f"it does not hold {mechanism.chosen} different combinations in order")
+    if cells[-1] >= mechanism.size:
+        raise ValueError("it has a combination outside its view")
+    return numbers[0], cells
+
+
+def view_reports(answers: list[bytes], design: ViewDesign) -> ViewReports:
+    """The answers of all parties, by view."""
+    read = [read_report(answer, design) for answer in answers]
+    drawn = np.array([view for view, _ in read], dtype=np.int64)
+    reports: dict[tuple[int, ...], Codes] = {}
+    for number, view in enumerate(design.views):
+        mine = [cells for chosen, cells in read if chosen == number]
+        shape = (len(mine), design.mechanisms[view].chosen)
+        reports[view] = np.array(mine, dtype=np.int64).reshape(shape)
+    return ViewReports(drawn, reports)
+
+
+class CollectedViews(Ending, frozen=True):
+    """The reports of all who answered, by view."""
+
+    schema: Schema
+    asked: tuple[str, ...]
+    answers: dict[str, bytes]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    epsilon: float
+    views: tuple[tuple[int, ...], ...]
+
+    def __repr__(self) -> str:
+        return f"CollectedViews({len(self.answers)} of {len(self.asked)} answered)"
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return len(self.answers)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as it was announced."""
+        return answers_digest(self.answers)
+
+    @property
+    def design(self) -> ViewDesign:
+        """How a record is reported."""
+        return view_design(self.schema.sizes, self.views, self.epsilon)
+
+    def reports(self) -> ViewReports:
+        """The reports as the mathematics wants them."""
+        return view_reports(list(self.answers.values()), self.design)
+
+    def estimates(self) -> Estimates:
+        """What follows from the reports."""
+        return Estimates(self.schema, FittedViews(self.design, self.reports()))
+
+    def participation(self, study: Setting) -> Participation:
+        """Who answered."""
+        return who_answered(study, self.asked, self.answers, self.silent, self.faulty)
+
+    def publish(self, study: Setting) -> Publication:
+        """Shares, dependences and tables, and the reports."""
+        draft, names = Draft(), self.schema.names
+        draft.sheets.append(self._reports_sheet())
+        views = tuple(tuple(names[a] for a in view) for view in self.views)
+        _publish_estimates(draft, self.estimates(), len(self.asked), self)
+        column = Column(
+            name="attributes", label="one of these was answered by each", kind="attribute"
+        )
+        draft.listings.append(
+            Listing(
+                name="views", title="Views", columns=(column,),
+                rows=tuple((view,) for view in views), main=False,
+            )
+        )  # fmt: skip
+        design = ViewsDesign(epsilon=self.epsilon, views=views, sheet=REPORTS)
+        return draft.publication(randomization=design)
+
+    def _reports_sheet(self) -> Sheet:
+        attributes = self.schema.attributes
+        lines = [["party", "view", "reported", "report"]]
+        for party, report in self.answers.items():
+            number, cells = read_report(report, self.design)
+            view = self.design.views[number]
+            shape = tuple(attributes[a].size for a in view)
+            combinations = [
+                " & ".join(
+                    attributes[a].categories[int(code)]
+                    for a, code in zip(view, np.unravel_index(cell, shape), strict=True)
+                )
+                for cell in cells
+            ]
+            names = " & ".join(attributes[a].name for a in view)
+            lines.append([party, names, " | ".join(combinations), report.hex()])
+        what = "each party's view, what it reported, and the report's bytes"
+        return Sheet.of(REPORTS, what, csv_text(lines))
+
+
+# ── What a party knows ─────────────────────────────────────────────────────────────────────────
+
+
+def _own_publication(asked: int, n: int, digest: bytes, own: Listing) -> Publication:
+    draft = Draft()
+    draft.find(
+        f"{n} of {asked} parties answered; what you reported is randomized. Estimates are in the "
+        "coordinator's result folder.",
+        counted=n,
+        asked=asked,
+    )
+    draft.quantities.append(
+        fact(
+            name="answers_digest", label="digest of all answers, as it was announced",
+            value=digest.hex(), kind="text",
+        )
+    )  # fmt: skip
+    draft.listings.append(own)
+    return draft.publication()
+
+
+class AnsweredOne(Ending, frozen=True):
+    """What a party knows in the end: that so many answered, and what it reported itself."""
+
+    schema: Schema
+    asked: int
+    n: int
+    answers_digest: bytes
+    reported: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return f"AnsweredOne(of {self.n})"
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as the coordinator announced it."""
+        return self.answers_digest
+
+    def participation(self, study: Setting) -> Participation:
+        """How many answered."""
+        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+
+    def publish(self, study: Setting) -> Publication:
+        """What it reported itself, randomized."""
+        columns = (
+            Column(name="attribute", label="question", kind="attribute"),
+            Column(name="reported", label="what you reported"),
+        )
+        own = zip(self.schema.attributes, self.reported, strict=True)
+        rows = tuple((a.name, a.categories[code]) for a, code in own)
+        listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
+        return _own_publication(self.asked, self.n, self.answers_digest, listed)
+
+
+class AnsweredOneView(Ending, frozen=True):
+    """What a party knows in the end: that so many answered, and which view was its own."""
+
+    schema: Schema
+    asked: int
+    n: int
+    answers_digest: bytes
+    view: tuple[str, ...]
+    """The attributes it was about."""
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the answers, as the coordinator announced it."""
+        return self.answers_digest
+
+    def participation(self, study: Setting) -> Participation:
+        """How many answered."""
+        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+
+    def publish(self, study: Setting) -> Publication:
+        """What it was asked about."""
+        column = Column(name="attributes", label="what your report was about", kind="attribute")
+        listed = Listing(name="view", title="Your view", columns=(column,), rows=((self.view,),))
+        return _own_publication(self.asked, self.n, self.answers_digest, listed)

@@ -1,0 +1,1 @@
+"""The result folder: what is in it, and how it is written, read and checked."""

@@ -1,0 +1,265 @@
+"""The result folder: everything that may be known of a study, and nothing secret.
+
+``docs/results.md`` documents it. It is written under a temporary name beside its place and then
+renamed, so a folder under its final name is always complete. What was received is on disk before
+anything is computed from it: if the computing is cut short, ``NAME.unfinished`` stays, and
+``mpc-rr publish`` finishes it.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
+from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
+from mpc_rr.publication.ending import Ending, published
+from mpc_rr.publication.parts import Note, Participation, Publication
+from mpc_rr.results import format1
+from mpc_rr.results.format import (
+    FORMAT,
+    READ,
+    PartyResult,
+    ProtocolHead,
+    ResultFile,
+    StudyHead,
+    TranscriptHead,
+    to_json,
+)
+from mpc_rr.results.transcript import cost_csv, cost_document, transcript_lines
+from mpc_rr.scenario import Definition, Study, definition_from_json, study_json, study_of
+from mpc_rr.study import StudyResult
+
+UNFINISHED = ".unfinished"
+NOT_COMPUTED = Note(
+    text="the computing was cut short: what the study found is not here; `mpc-rr publish` computes "
+    "it from the transcript.",
+    severity="warning",
+)
+
+# ── Writing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_folder(folder: Path) -> None:
+    """Make sure, before a study starts, that its results can be put there."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder} exists already; name another folder with --out")
+    place = folder.absolute().parent
+    while not place.exists():
+        place = place.parent
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=place):
+            pass
+    except OSError as error:
+        raise InputError(f"results cannot be written to {folder}: {error.strerror}") from None
+
+
+def study_head(study: Study) -> StudyHead:
+    """Which study it was."""
+    return StudyHead(name=study.name, title=study.title, digest=study.digest.hex())
+
+
+def protocol_head(study: Study) -> ProtocolHead:
+    """Which protocol, and where it comes from."""
+    return ProtocolHead(name=study.protocol.name, origin=origin(study.protocol.name))
+
+
+def result_file(result: StudyResult, transcript: str, publication: Publication) -> ResultFile:
+    """``result.json`` of a study that was run here."""
+    study, outcome = result.study, result.outcome
+    return ResultFile(
+        status="done" if outcome.result is not None else "aborted",
+        study=study_head(study),
+        protocol=protocol_head(study),
+        admission="open" if study.registrar is None else "by a registrar",
+        run=outcome.run.hex(),
+        coordinator=outcome.identity.fingerprint,
+        transport=result.transport,
+        seed=result.seed,
+        attempts=outcome.attempts,
+        transcript=TranscriptHead(
+            messages=len(outcome.transcript),
+            digest=hashlib.sha256(transcript.encode()).hexdigest(),
+        ),
+        rejected_messages=dict(sorted(outcome.rejected.items())),
+        cause=outcome.cause,
+        culprits=outcome.culprits,
+        publication=publication,
+    )
+
+
+def write_results(result: StudyResult, folder: Path) -> ResultFile:
+    """Write the result folder; `ResultsError` if that fails, and then nothing is left behind."""
+    outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
+    cost = cost_document(outcome, result.study.step_words)
+    people = Participation(expected=result.study.parties.count)
+    cut_short = Publication(participation=people, notes=(NOT_COMPUTED,))
+    received = {
+        "study.json": study_json(result.study),
+        "transcript.jsonl": transcript,
+        "cost.json": json.dumps(cost, indent=2, ensure_ascii=False) + "\n",
+        "cost.csv": cost_csv(outcome),
+        "result.json": to_json(result_file(result, transcript, cut_short)),
+    }
+    with _in_the_making(folder) as place:
+        _write(place, received)
+        try:
+            publication = result.publication
+        except KeyboardInterrupt:  # wait no longer; what is there is kept
+            publication = cut_short
+        file = result_file(result, transcript, publication)
+        _write(place, published_files(file, publication))
+    return file
+
+
+def published_files(file: ResultFile | PartyResult, publication: Publication) -> dict[str, str]:
+    """``result.json`` and the sheets."""
+    return {"result.json": to_json(file)} | {s.name: s.text for s in publication.sheets}
+
+
+def party_result(
+    study: Study, ending: Ending, members: tuple[str, ...] | None = None
+) -> PartyResult:
+    """``result.json`` of a party."""
+    setting = study.setting_with(members)
+    return PartyResult(
+        study=study_head(study),
+        protocol=protocol_head(study),
+        publication=published(ending, setting, study.protocol.stated),
+    )
+
+
+def write_party_result(result: PartyResult, ending: Ending, folder: Path) -> None:
+    """Write what a party has in the end; `ResultsError` if that fails."""
+    files = published_files(result, result.publication)
+    write_folder(files | {"receipt.jsonl": transcript_lines(ending.receipt)}, folder)
+
+
+def write_host_results(
+    result: PartyResult | None, ends: Mapping[str, Ending | MpcRrError], folder: Path
+) -> None:
+    """Write what the parties of a host have in the end: the result, and a receipt of each."""
+    files = {} if result is None else published_files(result, result.publication)
+    for name, end in ends.items():
+        if isinstance(end, Ending | Aborted) and end.receipt:
+            files[f"receipts/{name}.jsonl"] = transcript_lines(end.receipt)
+    if files:
+        write_folder(files, folder)
+
+
+def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
+    """Write files into a folder that appears whole or not at all."""
+    with _in_the_making(folder) as place:
+        _write(place, files)
+
+
+@contextlib.contextmanager
+def _in_the_making(folder: Path) -> Iterator[Path]:
+    """A folder that gets its final name when it is complete."""
+    parent, place = folder.absolute().parent, None
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        place = parent / f"{folder.name}{UNFINISHED}"
+        if place.exists():
+            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent))
+        place.mkdir(mode=0o755, exist_ok=True)
+        place.chmod(0o755)
+        yield place
+        os.replace(place, folder)  # noqa: PTH105  (over an empty folder too)
+    except OSError as error:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise ResultsError(
+            f"the results could not be written to {folder}: {error.strerror}"
+        ) from None
+
+
+def _write(place: Path, files: Mapping[str, str | bytes]) -> None:
+    for name, content in files.items():
+        path = place / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+# ── Reading ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class ResultFolder:
+    """A folder that `mpc-rr run` or `mpc-rr coordinate` wrote."""
+
+    path: Path
+    version: int
+    definition: Definition
+    protocol_table: dict[str, Any]
+    file: ResultFile
+    """Of format 1: what can be read without replaying the transcript."""
+    original: dict[str, Any]
+    """``result.json`` as it stands there."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the study ended with a result."""
+        return self.file.status == "done"
+
+    @property
+    def study(self) -> Study:
+        """The study with its protocol; `UnknownProtocol` if that is not known here."""
+        try:
+            protocol = protocol_from(self.protocol_table, self.file.protocol.origin)
+        except UnknownProtocol as error:
+            raise InputError(f"{self.path}: {error}") from None
+        except msgspec.ValidationError as error:
+            raise InputError(f"{self.path / 'study.json'} is damaged: {error}") from None
+        return study_of(self.definition, protocol)
+
+    def text(self, name: str) -> str:
+        """Another file of the folder; `InputError` if it cannot be read."""
+        return _text(self.path, name)
+
+
+def _text(path: Path, name: str) -> str:
+    try:
+        return (path / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} is not a result folder: {name}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path / name} is damaged: it is no text") from None
+
+
+def read_folder(path: Path) -> ResultFolder:
+    """The result folder at this place; `InputError` if there is none, or it is of another kind."""
+    if not path.is_dir():
+        raise InputError(f"there is no folder {path}")
+    text = _text(path, "result.json")
+    try:
+        result = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
+    if not isinstance(result, dict) or result.get("format") != FORMAT or "status" not in result:
+        raise InputError(f"{path / 'result.json'} is not the result of a study, or damaged")
+    version = result.get("version")
+    if version not in READ:
+        raise InputError(
+            f"{path / 'result.json'} is of format version {version}; this program knows "
+            f"{' and '.join(map(str, READ))}"
+        )
+    try:
+        file = format1.read(result) if version == 1 else msgspec.json.decode(text, type=ResultFile)
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
+    try:
+        definition, protocol = definition_from_json(_text(path, "study.json"))
+    except (ValueError, MpcRrError, RecursionError) as error:
+        if isinstance(error, InputError) and str(path) in str(error):
+            raise
+        raise InputError(f"{path / 'study.json'} is damaged: {error}") from None
+    return ResultFolder(path, int(version), definition, protocol, file, result)

@@ -1,0 +1,358 @@
+"""Result format 1 (mpc-rr 0.1 before the rebuilding): read, and told from a publication.
+
+Its folders hold the same transcript, so everything can be published anew from that. What
+``result.json`` said in its eleven shapes is made here from a publication, to be compared.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.ledger import bounded
+from mpc_rr.publication.crosstabs import MEASURES
+from mpc_rr.publication.ending import dropped_out
+from mpc_rr.publication.parts import (
+    Absence,
+    Cluster,
+    ClusterDesign,
+    Listing,
+    Number,
+    Participation,
+    Publication,
+    Table,
+    ViewsDesign,
+)
+from mpc_rr.results.format import ProtocolHead, ResultFile, StudyHead, TranscriptHead
+
+REPORTS = "reports.csv"
+IDENTIFIERS = {words: identifier for identifier, words in MEASURES.items()}
+
+
+def read(result: Mapping[str, Any]) -> ResultFile:
+    """What ``result.json`` of format 1 says, but for what was found."""
+    return ResultFile(
+        status=result["status"],
+        study=StudyHead(**(result["study"] or {"name": "", "title": "", "digest": ""})),
+        protocol=ProtocolHead(name=str(result["protocol"]), origin=""),
+        admission=result["admission"],
+        run=result["run"],
+        coordinator=result["coordinator"],
+        transport=result["transport"],
+        seed=result["seed"],
+        attempts=result["attempts"],
+        transcript=TranscriptHead(**result["transcript"]),
+        rejected_messages=result["rejected_messages"],
+        cause=result.get("cause", ""),
+        culprits=tuple(result.get("culprits", ())),
+        publication=Publication(
+            participation=_participation(result), randomization=_randomization(result.get("design"))
+        ),
+    )
+
+
+def _participation(result: Mapping[str, Any]) -> Participation:
+    parties = result["parties"]
+    absent = [
+        *(Absence(party=e["party"], how="excluded", reason=e["reason"])
+          for e in parties["excluded"]),
+        *(Absence(party=party, how="silent") for party in result.get("silent", ())),
+        *(Absence(party=party, how="faulty", reason=why)
+          for party, why in result.get("faulty", {}).items()),
+        *(Absence(party=party, how="not asked") for party in result.get("not_asked", ())),
+        *dropped_out(result.get("lost", {})),
+        *(Absence(party=party, how="withdrawn") for party in result.get("withdrawn", ())),
+    ]  # fmt: skip
+    return Participation(
+        expected=parties["expected"],
+        asked=result.get("asked"),
+        counted=result.get("n"),
+        counted_parties=tuple(parties["counted"]),
+        absent=tuple(absent),
+        unconfirmed=tuple(parties["unconfirmed"]),
+    )
+
+
+def _randomization(design: Mapping[str, Any] | None) -> ClusterDesign | ViewsDesign | None:
+    if not design:
+        return None
+    if "views" in design:
+        views = tuple(tuple(view) for view in design["views"])
+        return ViewsDesign(epsilon=design["epsilon"], views=views, sheet=REPORTS)
+    clusters = tuple(
+        Cluster(attributes=tuple(c["attributes"]), keep=c["keep"], epsilon=c["epsilon"])
+        for c in design["clusters"]
+    )
+    return ClusterDesign(epsilon=design["epsilon"], clusters=clusters, sheet=REPORTS)
+
+
+# ── What format 1 said of a publication ────────────────────────────────────────────────────────
+
+
+def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
+    """What a ``result.json`` of format 1 says of a study that ended well, without its head."""
+    people = found.participation
+    assert people is not None
+    assert found.privacy is not None
+    return {
+        "n": people.counted,
+        "parties": {
+            "expected": people.expected,
+            "counted": list(people.counted_parties or ()),
+            "excluded": [
+                {"party": a.party, "reason": a.reason} for a in people.absent if a.how == "excluded"
+            ],
+            "unconfirmed": list(people.unconfirmed),
+        },
+        "privacy": _privacy(found.privacy, study),
+        **_KINDS[protocol](found, people),
+    }
+
+
+def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
+    releases = [event.release(study) for event in privacy.events]
+    return {
+        "local_epsilon": privacy.local_epsilon,
+        "local_delta": privacy.local_delta,
+        "claimed_epsilon": privacy.claimed_epsilon,
+        "central_epsilon": privacy.central_epsilon,
+        "central_delta": privacy.central_delta,
+        "in_words": privacy.in_words,
+        "releases": [
+            asdict(r) | {"attributes": list(r.attributes), "epsilon": bounded(r.epsilon)}
+            for r in releases
+        ],
+    }
+
+
+def _nested(table: Table, cells: tuple[Number, ...] | None) -> Any:
+    """Cells as lists in lists, one level for each axis."""
+    found: list[Any] = list(cells or ())
+    for width in reversed(table.shape[1:]):
+        found = [found[start : start + width] for start in range(0, len(found), width)]
+    return found
+
+
+def _axes(table: Table) -> dict[str, Any]:
+    return {
+        "attributes": [axis.attribute for axis in table.axes],
+        "categories": [list(axis.categories) for axis in table.axes],
+    }
+
+
+def _lost(people: Participation) -> dict[str, Any]:
+    return {
+        "lost": {
+            a.party: f"{a.step}: {a.reason}" if a.reason else a.step
+            for a in people.absent
+            if a.how == "dropped out"
+        },
+        "unconfirmed": list(people.unconfirmed),
+    }
+
+
+def _answers(found: Publication, people: Participation) -> dict[str, Any]:
+    return {
+        "asked": people.asked,
+        "silent": [a.party for a in people.absent if a.how == "silent"],
+        "faulty": {a.party: a.reason for a in people.absent if a.how == "faulty"},
+        "answers_digest": _value(found, "answers_digest"),
+    }
+
+
+def _value(found: Publication, name: str, missing: Any = 0) -> Any:
+    quantity = found.quantity(name)
+    return missing if quantity is None else quantity.value
+
+
+def _number(found: Publication, name: str) -> Number:
+    """A number on which some finding rests."""
+    for finding in found.findings:
+        if name in finding.numbers:
+            return finding.numbers[name]
+    return 0
+
+
+def _dependence(found: Publication, *, p_values: bool) -> list[dict[str, Any]]:
+    listing = _listing(found, "dependence")
+    values = {row[:2]: row[2:] for row in listing.rows}
+    rows = []
+    for table in found.tables:
+        pair = tuple(axis.attribute for axis in table.axes)
+        if len(pair) < 2:
+            continue
+        measure, value, *p_value = values[pair]
+        row: dict[str, Any] = {"attributes": list(pair), "measure": IDENTIFIERS[str(measure)]}
+        row["value"] = value
+        if p_values:
+            row["p_value"] = p_value[0] if p_value else None
+        rows.append(row)
+    return rows
+
+
+def _listing(found: Publication, name: str) -> Listing:
+    listing = found.listing(name)
+    return Listing(name=name, title="", columns=(), rows=()) if listing is None else listing
+
+
+def _counts(found: Publication, people: Participation) -> dict[str, Any]:
+    return {
+        "pairs": [_axes(t) | {"counts": _nested(t, t.values)} for t in found.tables],
+        "dependence": _dependence(found, p_values=True),
+        "single_person_cells": _value(found, "single_person_cells"),
+        "noise_standard_deviation": _number(found, "noise_standard_deviation"),
+        "suppressed_below": _number(found, "suppressed_below"),
+        "suppressed_cells": _number(found, "suppressed_cells"),
+        **_lost(people),
+    }
+
+
+def _pairs(found: Publication, people: Participation) -> dict[str, Any]:
+    return {
+        "pairs": [
+            _axes(t)
+            | {
+                "reported_counts": _nested(t, t.reported),
+                "shares": _nested(t, t.values),
+                "unbiased_shares": _nested(t, t.unbiased),
+                "standard_errors": _nested(t, t.standard_errors),
+            }
+            for t in found.tables
+        ],
+        "dependence": _dependence(found, p_values=False),
+        **_lost(people),
+    }
+
+
+def _collected(found: Publication, people: Participation) -> dict[str, Any]:
+    design = found.randomization
+    assert design is not None
+    shape: dict[str, Any] = {"epsilon": design.epsilon}
+    if isinstance(design, ViewsDesign):
+        shape["views"] = [list(view) for view in design.views]
+    else:
+        shape["clusters"] = [
+            {"attributes": list(c.attributes), "keep": c.keep, "epsilon": c.epsilon}
+            for c in design.clusters
+        ]
+    return {
+        **_answers(found, people),
+        "design": shape,
+        "marginals": [
+            {
+                "attribute": t.axes[0].attribute,
+                "categories": list(t.axes[0].categories),
+                "shares": list(t.values),
+                "unbiased_shares": list(t.unbiased or ()),
+                "standard_errors": list(t.standard_errors or ()),
+            }
+            for t in found.tables
+            if len(t.axes) == 1
+        ],
+        "dependence": _dependence(found, p_values=False),
+    }
+
+
+def _groups(found: Publication, people: Participation) -> dict[str, Any]:
+    given_away: dict[Any, list[Any]] = {}
+    for attribute, number in _listing(found, "given_away").rows:
+        given_away.setdefault(attribute, []).append(number)
+    protection = [
+        {
+            "attribute": attribute,
+            "l_diversity": l_diversity,
+            "entropy_l_diversity": entropy,
+            "t_closeness": closeness,
+            "given_away_by": given_away.get(attribute, []),
+        }
+        for attribute, l_diversity, entropy, closeness in _listing(found, "protection").rows
+    ]
+    loss = ("squared_error", "certainty_penalty", "discernibility")
+    level = "level of "
+    same = ("k_wanted", "k_reached", "groups", "partition", "release", "unusable_messages",
+            "fake_parties_to_single_out_one")  # fmt: skip
+    return {
+        **{name: _value(found, name) for name in same},
+        "levels": {
+            q.name.removeprefix(level): q.value
+            for q in found.quantities
+            if q.name.startswith(level)
+        },
+        "protection": protection,
+        "information_loss": {name: _value(found, name) for name in loss},
+        "record_linkage": {
+            "average": _value(found, "linkage_average"),
+            "highest": _value(found, "linkage_highest"),
+        },
+        "miscounted_groups": {
+            str(number): {"members": members, "messages": messages}
+            for number, members, messages in _listing(found, "miscounted").rows
+        },
+        "withdrawn": [a.party for a in people.absent if a.how == "withdrawn"],
+        **_lost(people),
+    }
+
+
+def _masks(found: Publication, people: Participation) -> dict[str, Any]:
+    masks = []
+    names = ("fewest_possible_values", "median_possible_values", "respondents_given_away")
+    for attribute, recommended, *left in _listing(found, "masks").rows:
+        known = {} if left[0] is None else dict(zip(names, left, strict=True))
+        masks.append({"attribute": attribute, "recommended": recommended} | known)
+    values = "values of "
+    return {
+        "values": {
+            q.name.removeprefix(values): q.value
+            for q in found.quantities
+            if q.name.startswith(values)
+        },
+        "masks": masks,
+        "unusable_messages": _value(found, "unusable_messages"),
+        **_lost(people),
+    }
+
+
+def _blocks(found: Publication, people: Participation) -> dict[str, Any]:
+    details = {row[0]: row[1:] for row in _listing(found, "details").rows}
+    summaries = {row[0]: row[1:] for row in _listing(found, "tables").rows}
+    tables = []
+    for t in found.tables:
+        names = tuple(axis.attribute for axis in t.axes)
+        least, most, *test = details[names]
+        row = _axes(t) | {
+            "n": t.n,
+            "shares": _nested(t, t.values),
+            "unbiased_shares": _nested(t, t.unbiased),
+            "standard_errors": _nested(t, t.standard_errors),
+            "epsilon_of_an_answer": {"smallest": least, "largest": most},
+        }
+        if test:
+            statistic, critical, dependent = test
+            row["independence"] = {
+                "statistic": statistic,
+                "critical": critical,
+                "p_value": summaries[names][-1],
+                "rejected": dependent == "yes",
+            }
+        tables.append(row)
+    return {
+        **_answers(found, people),
+        "not_asked": [a.party for a in people.absent if a.how == "not asked"],
+        **{name: _value(found, name) for name in ("p", "floor", "block", "blocks")},
+        "tables": tables,
+    }
+
+
+_KINDS: dict[str, Callable[[Publication, Participation], dict[str, Any]]] = {
+    "exact_pairs": _counts,
+    "rr_pairs": _pairs,
+    "rr_each_attribute": _pairs,
+    "rr_independent": _collected,
+    "rr_joint": _collected,
+    "rr_clusters": _collected,
+    "lambda_randomization": _collected,
+    "rr_views": _collected,
+    "collaborative_k_anonymity": _groups,
+    "collaborative_masking": _masks,
+    "block_aggregation": _blocks,
+}

@@ -1,0 +1,1 @@
+"""What people see. The renderers know publications and no protocol."""

@@ -1,0 +1,100 @@
+"""Charts as SVG that follow the page's colours, light or dark, and its width."""
+
+import html
+from collections.abc import Sequence
+
+from mpc_rr.show.words import CANNOT_BE_TOLD, number
+
+ROW, LABELS, RIGHT, TOP = 26, 170, 60, 8
+PLOT = 400
+CELL, HEAD = 46, 110
+LONGEST = 26
+
+
+def _short(text: str) -> str:
+    return html.escape(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+
+
+def intervals(
+    title: str,
+    labels: Sequence[str],
+    values: Sequence[float | None],
+    limits: Sequence[tuple[float | None, float | None]],
+    truth: Sequence[float] | None = None,
+) -> str:
+    """Points with their limits on a scale from 0 to the largest; crosses are the truth."""
+    known = [value for value in values if value is not None]
+    largest = max([0.01, *known, *(high or 0.0 for _, high in limits), *(truth or ())])
+    scale = PLOT / (min(1.0, largest * 1.05) if largest <= 1 else largest * 1.05)
+    height = TOP + ROW * len(labels) + 24
+    parts = []
+    for place, (label, value, (low, high)) in enumerate(zip(labels, values, limits, strict=True)):
+        y = TOP + ROW * place + ROW / 2
+        parts.append(f'<text x="{LABELS - 8}" y="{y + 4}" text-anchor="end">{_short(label)}</text>')
+        parts.append(f'<path class="grid" d="M{LABELS} {y}h{PLOT}"/>')
+        if low is not None and high is not None:
+            x1, x2 = LABELS + scale * low, LABELS + scale * high
+            parts.append(
+                f'<path class="range" d="M{x1:.1f} {y}H{x2:.1f}M{x1:.1f} {y - 5}v10'
+                f'M{x2:.1f} {y - 5}v10"/>'
+            )
+        if value is not None:
+            parts.append(
+                f'<circle class="dot" cx="{LABELS + scale * value:.1f}" cy="{y}" r="4.5"/>'
+            )
+        shown = number(value, "share")
+        parts.append(f'<text class="dim" x="{LABELS + PLOT + 6}" y="{y + 4}">{shown}</text>')
+        if truth is not None:
+            x = LABELS + scale * truth[place]
+            parts.append(
+                f'<path class="truth" d="M{x - 4:.1f} {y - 4}l8 8M{x - 4:.1f} {y + 4}l8 -8"/>'
+            )
+    bottom = TOP + ROW * len(labels)
+    parts.append(f'<path class="axis" d="M{LABELS} {TOP}V{bottom}h{PLOT}"/>')
+    for tick in range(5):
+        x, share = LABELS + PLOT * tick / 4, PLOT * tick / 4 / scale
+        parts.append(
+            f'<text class="dim" x="{x}" y="{bottom + 16}" text-anchor="middle">{share:.0%}</text>'
+        )
+    return _svg(LABELS + PLOT + RIGHT, height, title, parts)
+
+
+def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], float | None]) -> str:
+    """Degrees from 0 to 1 between each two of the labels."""
+    n = len(labels)
+    parts = []
+    for place, label in enumerate(labels):
+        middle = HEAD + CELL * place + CELL / 2
+        x = LABELS + CELL * place + CELL / 2
+        parts.append(
+            f'<text x="{LABELS - 8}" y="{middle + 4}" text-anchor="end">{_short(label)}</text>'
+        )
+        parts.append(
+            f'<text x="{x}" y="{HEAD - 8}" transform="rotate(-50 {x} {HEAD - 8})">'
+            f"{_short(label)}</text>"
+        )
+        for other in range(n):
+            x, y = LABELS + CELL * other, HEAD + CELL * place
+            value = values.get((place, other), values.get((other, place)))
+            known = (min(place, other), max(place, other)) in values and place != other
+            shade = f'style="--degree:{value:.3f}"' if value is not None and known else ""
+            kind = "cell" if value is not None and known else "none"
+            parts.append(
+                f'<rect class="{kind}" {shade} x="{x}" y="{y}" width="{CELL - 2}" '
+                f'height="{CELL - 2}" rx="4"/>'
+            )
+            if known:
+                text = CANNOT_BE_TOLD if value is None else f"{value:.2f}"
+                ink = "on" if value is not None and value > 0.5 else "off"
+                parts.append(
+                    f'<text class="{ink}" x="{x + CELL / 2 - 1}" y="{y + CELL / 2 + 3}" '
+                    f'text-anchor="middle">{text}</text>'
+                )
+    return _svg(LABELS + CELL * n + 70, HEAD + CELL * n + 4, title, parts)
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img">'
+        f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
+    )

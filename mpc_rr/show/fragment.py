@@ -1,0 +1,256 @@
+"""A publication as HTML: what it shows, for a page or a notebook."""
+
+import html
+from collections.abc import Mapping, Sequence
+
+from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
+from mpc_rr.show import charts
+from mpc_rr.show.words import Words, number, price
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --page: #fff;
+        --accent: #3358d4; --note: #fff7c2; --warn: #ffe7d5; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #edeef0; --dim: #b0b4ba; --line: #43484e; --page: #111113; --accent: #8da4ef;
+          --note: #302008; --warn: #391714; } }
+* { box-sizing: border-box; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+       color: var(--ink); background: var(--page); overflow-wrap: anywhere; }
+h1 { margin-bottom: 0; line-height: 1.2; }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .75rem 0; }
+td, th { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: left;
+         vertical-align: top; overflow-wrap: normal; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+.dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
+.note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
+.warning { background: var(--warn); }
+details { margin: .5rem 0; } summary { cursor: pointer; }
+svg { height: auto; max-width: none; font-size: 13px; } svg text { fill: var(--ink); }
+svg text.dim { fill: var(--dim); } .grid { stroke: var(--line); stroke-dasharray: 2 4; }
+.axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
+.dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
+.cell { fill: color-mix(in srgb, var(--accent) calc(var(--degree) * 100%), var(--page));
+        stroke: var(--line); } .none { fill: var(--line); opacity: .35; }
+svg text.on { fill: var(--page); }
+@media (max-width: 40rem) { body { margin: 1rem auto; } td, th { padding: .25rem .4rem; }
+                            .stack td { display: block; border: 0; padding: .1rem 0; }
+                            .stack tr { display: block; padding: .4rem 0;
+                                        border-bottom: 1px solid var(--line); }
+                            .stack td:first-child { color: var(--dim); font-size: .85em; } }
+"""
+MOST_OPEN = 12
+"""So many tables are unfolded."""
+
+
+def fragment(
+    found: Publication,
+    words: Words,
+    truth: Mapping[str, Sequence[float]] | None = None,
+    before: str = "",
+) -> str:
+    """What a publication shows, for a page or a notebook."""
+    parts = [
+        _findings(found),
+        before,
+        "" if found.privacy is None else _privacy(found.privacy, words),
+        _quantities(found.quantities, words),
+        *(_listing(listed, found, words) for listed in found.listings),
+        _figures(found, words, truth or {}),
+        _tables(found.tables, words),
+        _sheets(found),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+# ── Parts ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def _findings(found: Publication) -> str:
+    said = "".join(f"<p>{text_of(finding.text)}</p>" for finding in found.findings)
+    notes = "".join(
+        f'<p class="{note.severity}"><b>{note.severity.capitalize()}:</b> {text_of(note.text)}</p>'
+        for note in found.notes
+    )
+    return f"<h2>What was found</h2>{said}{notes}" if said or notes else ""
+
+
+def _epsilon(value: float | None) -> str:
+    return "no bound" if value is None else f"{value:.3g}"
+
+
+def _privacy(privacy: Privacy, words: Words) -> str:
+    central = _epsilon(privacy.central_epsilon)
+    if privacy.central_delta and privacy.central_epsilon is not None:
+        central += f" (δ = {privacy.central_delta:g})"
+    readings = [
+        ("whoever sees all that a party sent", _epsilon(privacy.local_epsilon)),
+        ("as the paper counts it", _epsilon(privacy.claimed_epsilon)),
+        ("whoever sees only totals", central),
+    ]
+    events = [
+        (words.attributes(e.attributes), e.how, e.what, _epsilon(None if e.cost == float("inf")
+                                                                  else e.cost), e.seen)
+        for e in privacy.events
+    ]  # fmt: skip
+    rows = [(a, h if h == w or not w else f"{h} ({w})", eps, seen) for a, h, w, eps, seen in events]
+    return (
+        f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
+        + rows_table(("against", "ε"), readings)
+        + rows_table(("about", "how", "ε", "seen"), rows)
+    )
+
+
+def _quantities(quantities: Sequence[Quantity], words: Words) -> str:
+    rows = []
+    for q in quantities:
+        value = "cannot be told" if q.value is None else words.cell(q.value, q.kind)
+        if q.standard_error is not None:
+            value += f" ± {number(q.standard_error, q.kind)}"
+        if q.low is not None and q.high is not None:
+            value += f" (95 %: {number(q.low, q.kind)} to {number(q.high, q.kind)})"
+        rows.append((q.label, value))
+    return "<h2>Numbers</h2>" + facts_table(rows) if rows else ""
+
+
+def _listing(listed: Listing, found: Publication, words: Words) -> str:
+    drawn = [f for f in found.figures if f.of == listed.name and f.kind == "heat_map"]
+    picture = "".join(_heat_map(listed, figure, words) for figure in drawn)
+    rows = [
+        [words.cell(value, column.kind) for value, column in zip(row, listed.columns, strict=True)]
+        for row in listed.rows
+    ]
+    numeric = [column.kind not in ("text", "attribute") for column in listed.columns]
+    table = rows_table([column.label for column in listed.columns], rows, numeric)
+    if picture:
+        table = f"<details><summary>The same as a table</summary>{table}</details>"
+    caption = f'<p class="dim">{text_of(listed.caption)}</p>' if listed.caption else ""
+    return f"<h2>{text_of(listed.title)}</h2>{picture}{table}{caption}"
+
+
+def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
+    degrees = [column.name for column in listed.columns if column.kind == "degree"]
+    if not degrees or len(listed.columns) < 3:
+        return ""
+    names: dict[str, int] = {}
+    ends = zip(listed.column(listed.columns[0].name), listed.column(listed.columns[1].name),
+               strict=True)  # fmt: skip
+    pairs = [(str(a), str(b)) for a, b in ends]
+    for pair in sorted(pairs, key=lambda p: (words.place(p[0]), words.place(p[1]))):
+        for name in pair:
+            names.setdefault(name, len(names))
+    values: dict[tuple[int, int], float | None] = {}
+    for (a, b), value in zip(pairs, listed.column(degrees[0]), strict=True):
+        low, high = sorted((names[a], names[b]))
+        values[low, high] = float(value) if isinstance(value, float | int) else None
+    drawn = charts.heat_map(listed.title, [words.attribute(name) for name in names], values)
+    return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
+
+
+def _figures(found: Publication, words: Words, truth: Mapping[str, Sequence[float]]) -> str:
+    by_name = {table.name: table for table in found.tables if len(table.axes) == 1}
+    drawn = []
+    for figure in found.figures:
+        table = by_name.get(figure.of)
+        if figure.kind != "intervals" or table is None:
+            continue
+        (axis,) = table.axes
+        known = truth.get(axis.attribute)
+        low = table.low or (None,) * len(table.values)
+        high = table.high or (None,) * len(table.values)
+        labels = [words.category(axis.attribute, c) for c in axis.categories]
+        name = words.attribute(axis.attribute)
+        chart = charts.intervals(
+            name, labels, table.values, list(zip(low, high, strict=True)), known
+        )
+        drawn.append(f'<h3>{text_of(name)}</h3><div class="wide">{chart}</div>')
+    if not drawn:
+        return ""
+    told = '<p class="dim">Points: estimated shares; lines: 95 % intervals.'
+    told += " Crosses are the true shares, known in this simulation." if truth else ""
+    return "<h2>Estimated shares, with 95 % intervals</h2>" + told + "</p>" + "".join(drawn)
+
+
+def _tables(tables: Sequence[Table], words: Words) -> str:
+    several = [table for table in tables if len(table.axes) > 1]
+    if not several:
+        return ""
+    parts = ["<h2>Tables</h2>"]
+    if any(table.standard_errors for table in several):
+        parts.append('<p class="dim">± standard error.</p>')
+    for place, table in enumerate(several):
+        names = " by ".join(words.attribute(axis.attribute) for axis in table.axes)
+        unfolded = " open" if place < MOST_OPEN else ""
+        parts.append(
+            f"<details{unfolded}><summary><b>{text_of(names)}</b></summary>"
+            f"{_cells(table, words)}</details>"
+        )
+    return "\n".join(parts)
+
+
+def _cells(table: Table, words: Words) -> str:
+    *outer, columns = table.axes
+    errors = table.standard_errors or (None,) * len(table.values)
+    shown = [
+        text_of(cell) if error is None
+        else f'{text_of(cell)} <span class="error">± {number(error, table.kind)}</span>'
+        for cell, error in zip(words.cells(table), errors, strict=True)
+    ]  # fmt: skip
+    width = len(columns.categories)
+    head = "".join("<th></th>" for _ in outer) + "".join(
+        f'<th class="number">{text_of(words.category(columns.attribute, c))}</th>'
+        for c in columns.categories
+    )
+    lines = []
+    for place, start in enumerate(range(0, len(shown), width)):
+        labels: list[str] = []
+        rest = place
+        for axis in reversed(outer):
+            rest, code = divmod(rest, len(axis.categories))
+            labels.insert(0, words.category(axis.attribute, axis.categories[code]))
+        cells = "".join(f"<th>{text_of(label)}</th>" for label in labels)
+        cells += "".join(f'<td class="number">{c}</td>' for c in shown[start : start + width])
+        lines.append(f"<tr>{cells}</tr>")
+    body = "".join(lines)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _sheets(found: Publication) -> str:
+    if not found.sheets:
+        return ""
+    rows = [(sheet.name, sheet.what) for sheet in found.sheets]
+    folded = f"<details><summary>{len(rows)} files</summary>{facts_table(rows)}</details>"
+    return "<h2>Files beside this one</h2>" + (
+        folded if len(rows) > MOST_OPEN else facts_table(rows)
+    )
+
+
+# ── Pieces ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def text_of(value: object) -> str:
+    """Anybody's words, fit for HTML."""
+    return html.escape(str(value))
+
+
+def facts_table(rows: Sequence[tuple[str, str]]) -> str:
+    """Words and what they mean, a line each."""
+    lines = (f"<tr><td>{text_of(key)}</td><td>{text_of(value)}</td></tr>" for key, value in rows)
+    return f'<table class="stack">{"".join(lines)}</table>'
+
+
+def rows_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numeric: Sequence[bool] | None = None
+) -> str:
+    """A table with a heading; columns of numbers stand to the right."""
+    right = numeric or [False] * len(head)
+    kinds = [' class="number"' if wanted else "" for wanted in right]
+    heading = "".join(f"<th{k}>{text_of(name)}</th>" for name, k in zip(head, kinds, strict=True))
+    lines = [
+        "<tr>"
+        + "".join(f"<td{k}>{text_of(v)}</td>" for v, k in zip(row, kinds, strict=True))
+        + "</tr>"
+        for row in rows
+    ]
+    return f'<div class="wide"><table><tr>{heading}</tr>{"".join(lines)}</table></div>'

@@ -1,0 +1,84 @@
+"""One HTML file about a study, for people: it needs no network to be opened.
+
+Everything in it comes from what was published. What the respondents truly answered is not there; in
+a simulation it can be given from outside (``truth``) and is then drawn beside the estimates.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mpc_rr.results.format import ResultFile
+from mpc_rr.scenario import Definition
+from mpc_rr.show.fragment import STYLE, facts_table, fragment, rows_table, text_of
+from mpc_rr.show.words import Words, absences, size
+
+
+def page(
+    definition: Definition,
+    file: ResultFile,
+    cost: Mapping[str, Any],
+    *,
+    truth: Mapping[str, Sequence[float]] | None = None,
+    language: str | None = None,
+) -> str:
+    """The whole page. ``truth``: the true shares of each attribute, in a simulation."""
+    words = Words(definition.schema, language)
+    title = text_of(definition.title)
+    described = f"<p>{text_of(definition.description)}</p>" if definition.description else ""
+    parts = [
+        f"<h1>{title}</h1>",
+        f'<p class="dim">{text_of(f"study {file.study.name}, protocol {file.protocol.name}")}</p>',
+        described,
+        f"<h2>Aborted</h2><p>{text_of(file.cause)}</p>" if file.status == "aborted" else "",
+        fragment(file.publication, words, truth, before=_who(file) + _asked(definition, words)),
+        _costs(cost),
+    ]
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}'
+        f"</title><style>{STYLE}</style></head>\n<body>\n"
+        + "\n".join(filter(None, parts))
+        + "\n</body></html>\n"
+    )
+
+
+def _who(file: ResultFile) -> str:
+    people, rows = file.publication.participation, []
+    if people is not None:
+        rows.append(("parties expected", f"{people.expected:,}"))
+        if people.asked is not None:
+            rows.append(("there when it began", f"{people.asked:,}"))
+        if people.counted is not None:
+            rows.append(("in the result", f"{people.counted:,}"))
+        rows += absences(people)
+        if people.unconfirmed:
+            rows.append(("did not confirm the result", ", ".join(people.unconfirmed)))
+    who = "each is another person, admitted by the study's registrar"
+    rows.append(("admission", "open to everybody" if file.admission == "open" else who))
+    if file.seed is not None:
+        rows.append(("seed", f"{file.seed}: a simulation, not a secret computation"))
+    return "<h2>Who took part</h2>" + facts_table(rows)
+
+
+def _asked(definition: Definition, words: Words) -> str:
+    rows = []
+    for a in definition.schema.attributes:
+        answers = ", ".join(words.category(a.name, c) for c in a.categories) or a.answers
+        rows.append((a.asked(words.language), a.name, a.type, answers))
+    head = ("question", "attribute", "type", "answers")
+    return "<h2>What was asked</h2>" + rows_table(head, rows)
+
+
+def _costs(cost: Mapping[str, Any]) -> str:
+    rows = [
+        (r.get("doing") or r["step"], f"{r['messages_up'] + r['messages_down']:,}",
+         size(r["bytes_up"] + r["bytes_down"]), f"{r['seconds']:.2f}")
+        for r in cost["rounds"]
+    ]  # fmt: skip
+    total = cost["total"]
+    messages = total["messages_up"] + total["messages_down"]
+    carried = total["bytes_up"] + total["bytes_down"]
+    return (
+        f"<h2>What it cost the network</h2><p>{messages:,} messages, {size(carried)}.</p>"
+        + rows_table(("round", "messages", "sent", "seconds"), rows, (False, True, True, True))
+    )

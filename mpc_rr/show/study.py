@@ -1,0 +1,91 @@
+"""What people see of a study before it runs, and when it has ended."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.scenario import Scenario
+from mpc_rr.show.terminal import say, show_publication
+from mpc_rr.show.words import size
+from mpc_rr.study import StudyResult
+
+
+def show_result(console: Console, result: StudyResult, seconds: float) -> None:
+    """Everything a person wants to see at the end of a run."""
+    outcome = result.outcome
+    show_publication(console, result.publication, result.study.schema)
+    messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
+    carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
+    console.print(
+        f"Cost: {messages:,} messages, {size(carried)}, {seconds:.1f} s; "
+        f"{outcome.rejected.total()} messages rejected",
+        highlight=False,
+    )
+    if result.seed is not None:
+        console.print(
+            f"[dim]Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
+            "computation.[/]",
+            highlight=False,
+        )
+
+
+def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
+    """What taking part would mean to a respondent."""
+
+    def budget(epsilon: float | None) -> str:
+        return "without bound" if epsilon is None else f"{epsilon:.3g}"
+
+    console.print(f"[bold]{escape(explanation['title'])}[/] (study {explanation['study']})")
+    if explanation["description"]:
+        console.print(escape(explanation["description"]), highlight=False)
+    console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
+    for name, asked in explanation["questions"].items():
+        question = name if asked["question"] == name else f"{name}: {asked['question']}"
+        say(console, f"  {question}  [{', '.join(asked['answers'])}]")
+    console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
+    for told in explanation["disclosures"]:
+        attributes = ", ".join(told["event"]["attributes"]) or "whatever you answer"
+        seen = told["seen"].replace("the party's", "your")
+        say(console, f"  {attributes}: {told['how']}; seen {seen}; ε {budget(told['epsilon'])}")
+    if explanation["registrar"]:
+        console.print("Only people with a pass of the study's registrar take part (--pass).")
+    if not explanation["disclosures"]:
+        console.print("  nothing new: you answered this study before", highlight=False)
+    else:
+        console.print(
+            f"In all ε = {budget(explanation['epsilon'])}. {explanation['in_words']}",
+            highlight=False,
+        )
+    if explanation["spent_before"] != 0 or explanation["budget"] is not None:
+        console.print(
+            f"With your earlier studies (ε = {budget(explanation['spent_before'])}) the total "
+            f"would be {budget(explanation['total'])}; your budget is "
+            f"{budget(explanation['budget'])}.",
+            highlight=False,
+        )
+
+
+def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
+    """What ``mpc-rr check`` says of a scenario."""
+    study = scenario.study
+    facts: dict[str, Any] = {
+        "study": study.name,
+        "digest": study.digest.hex(),
+        "protocol": study.protocol.name,
+        "parties": study.parties.count,
+        "minimum": study.parties.fewest,
+        "attributes": list(study.schema.names),
+    }
+    if not study.protocol.publishes_values:
+        layout = PairLayout(study.schema.sizes)
+        facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
+    return facts | {"records": records}
+
+
+def show_facts(console: Console, facts: dict[str, Any]) -> None:
+    """Keys and values, a line each."""
+    for key, value in facts.items():
+        text = ", ".join(value) if isinstance(value, list) else str(value)
+        console.print(f"{key:<11} {escape(text)}", highlight=False, soft_wrap=True)

@@ -1,0 +1,124 @@
+"""How values are written for people, and under which labels."""
+
+import math
+from collections.abc import Sequence
+
+from mpc_rr.errors import listing
+from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.publication.parts import Absence, Cell, Kind, Participation, Table
+from mpc_rr.schema import Schema
+
+CANNOT_BE_TOLD = "–"
+HIDDEN = "hidden"
+ABSENCE = {
+    "excluded": "left out",
+    "silent": "did not answer",
+    "faulty": "left out",
+    "dropped out": "dropped out",
+    "withdrawn": "told nothing: their group had lost somebody",
+    "not asked": "not asked",
+}
+
+
+def size(count: int) -> str:
+    """``3.2 MB``."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB"):
+        if value < 1000:
+            return f"{value:.0f} bytes" if unit == "bytes" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"
+
+
+def number(value: float | None, kind: Kind) -> str:
+    """A number as its kind is written."""
+    if value is None or math.isnan(value):
+        return CANNOT_BE_TOLD
+    whole = isinstance(value, int)
+    match kind:
+        case "count":
+            return f"{value:,}"
+        case "share":
+            return f"{value:.1%}"
+        case "degree":
+            return f"{value:.3f}"
+        case "p-value":
+            return f"{value:.2g}"
+        case _:
+            return str(value) if whole else f"{value:.3g}"
+
+
+def price(privacy: Privacy) -> str:
+    """What taking part cost each party, in a sentence or two."""
+    added_up = all(event.added_up for event in privacy.events)
+    if privacy.local_epsilon is None:
+        if added_up:
+            return "No answer was seen alone, but no ε bounds what exact totals tell of one person."
+        return "No ε bounds what taking part tells of one person."
+    failing = f" (δ = {privacy.local_delta:.2g})" if privacy.local_delta else ""
+    spent = f"Taking part cost each party ε = {privacy.local_epsilon:.3g}{failing} in all."
+    return f"No answer was seen alone. {spent}" if added_up else f"{spent} {privacy.in_words}"
+
+
+class Words:
+    """The words of a study, in a language: labels for attributes and categories, if it has any."""
+
+    def __init__(self, schema: Schema, language: str | None = None) -> None:
+        self._attributes = {attribute.name: attribute for attribute in schema.attributes}
+        self.language = language
+
+    def attribute(self, name: str) -> str:
+        """What people call an attribute."""
+        known = self._attributes.get(name)
+        return name if known is None else known.title(self.language)
+
+    def attributes(self, names: Sequence[str]) -> str:
+        """The same for several that belong together."""
+        return " & ".join(map(self.attribute, names))
+
+    def place(self, name: str) -> int:
+        """Where an attribute stands in the study."""
+        return list(self._attributes).index(name) if name in self._attributes else 0
+
+    def category(self, attribute: str, category: str) -> str:
+        """What people call a category."""
+        known = self._attributes.get(attribute)
+        return category if known is None else known.category_title(category, self.language)
+
+    def cell(self, value: Cell, kind: Kind) -> str:
+        """A value of a listing."""
+        if isinstance(value, str):
+            return self.attribute(value) if kind == "attribute" else value
+        if isinstance(value, tuple):
+            return self.attributes(value)
+        return number(value, kind)
+
+    def title(self, table: Table) -> str:
+        """What a table shows."""
+        names = " by ".join(self.attribute(axis.attribute) for axis in table.axes)
+        return f"{'Counts' if table.kind == 'count' else 'Shares'} of {names}"
+
+    def cells(self, table: Table) -> list[str]:
+        """The values of a table, cell by cell."""
+        return [HIDDEN if v is None else number(v, table.kind) for v in table.values]
+
+
+def absences(people: Participation, most: int | None = None) -> list[tuple[str, str]]:
+    """Who is not in the result: how that is called, and who (why).
+
+    Where nothing more is known of them they are named together, ``most`` of them by name.
+    """
+    found = []
+    for how, words in ABSENCE.items():
+        here = [absence for absence in people.absent if absence.how == how]
+        if any(absence.reason or absence.step for absence in here):
+            found += [(words, f"{absence.party} ({_why(absence)})") for absence in here]
+        elif here:
+            names = [absence.party for absence in here]
+            found.append((words, listing(names, most or len(names))))
+    return found
+
+
+def _why(absence: Absence) -> str:
+    at = f"at {absence.step}" if absence.step else ""
+    return ": ".join(part for part in (at, absence.reason) if part)
