@@ -1,47 +1,113 @@
 """Statistics on private data without a trusted collector.
 
 The names below are what most people need; each is loaded when it is first used. The modules they
-come from hold more, and ``docs/estimation.md`` shows how they fit together.
+come from hold more, and ``docs/estimation.md`` and ``docs/own-protocol.md`` show how they fit
+together.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
-_HOME = {
-    "Attribute": "mpc_rr.schema",
-    "Schema": "mpc_rr.schema",
-    "records_from_frame": "mpc_rr.data",
-    "load_scenario": "mpc_rr.scenario",
-    "run_study": "mpc_rr.study",
-    "KeepOrUniform": "mpc_rr.estimation.matrix",
-    "DistanceWeighted": "mpc_rr.estimation.matrix",
-    "Dense": "mpc_rr.estimation.matrix",
-    "Kronecker": "mpc_rr.estimation.kronecker",
-    "unbiased": "mpc_rr.estimation.distribution",
-    "maximum_likelihood": "mpc_rr.estimation.distribution",
-    "project_to_simplex": "mpc_rr.estimation.distribution",
-    "Design": "mpc_rr.estimation.designs",
-    "Fitted": "mpc_rr.estimation.designs",
-    "rr_independent": "mpc_rr.estimation.designs",
-    "rr_clusters": "mpc_rr.estimation.designs",
-    "rr_joint": "mpc_rr.estimation.designs",
-    "adjust": "mpc_rr.estimation.raking",
-    "merge_clusters": "mpc_rr.estimation.clusters",
-    "ViewDesign": "mpc_rr.estimation.views",
-    "best_views": "mpc_rr.estimation.views",
-    "best_pair_tables": "mpc_rr.estimation.tables",
-    "latent_classes": "mpc_rr.estimation.latent",
-    "cramers_v": "mpc_rr.estimation.dependence",
-    "dependences_of_records": "mpc_rr.estimation.dependence",
-    "TreeModel": "mpc_rr.estimation.tables",
-    "plan": "mpc_rr.estimation.planning",
-    "Ledger": "mpc_rr.privacy.ledger",
-    "Release": "mpc_rr.privacy.ledger",
+if TYPE_CHECKING:
+    from mpc_rr.data import records_from_frame as records_from_frame
+    from mpc_rr.errors import InputError as InputError
+    from mpc_rr.errors import Misconduct as Misconduct
+    from mpc_rr.errors import MpcRrError as MpcRrError
+    from mpc_rr.estimation.clusters import merge_clusters as merge_clusters
+    from mpc_rr.estimation.dependence import cramers_v as cramers_v
+    from mpc_rr.estimation.dependence import dependences_of_records as dependences_of_records
+    from mpc_rr.estimation.designs import Design as Design
+    from mpc_rr.estimation.designs import Fitted as Fitted
+    from mpc_rr.estimation.designs import rr_clusters as rr_clusters
+    from mpc_rr.estimation.designs import rr_independent as rr_independent
+    from mpc_rr.estimation.designs import rr_joint as rr_joint
+    from mpc_rr.estimation.distribution import maximum_likelihood as maximum_likelihood
+    from mpc_rr.estimation.distribution import project_to_simplex as project_to_simplex
+    from mpc_rr.estimation.distribution import unbiased as unbiased
+    from mpc_rr.estimation.kronecker import Kronecker as Kronecker
+    from mpc_rr.estimation.latent import latent_classes as latent_classes
+    from mpc_rr.estimation.matrix import Dense as Dense
+    from mpc_rr.estimation.matrix import DistanceWeighted as DistanceWeighted
+    from mpc_rr.estimation.matrix import KeepOrUniform as KeepOrUniform
+    from mpc_rr.estimation.planning import plan as plan
+    from mpc_rr.estimation.raking import adjust as adjust
+    from mpc_rr.estimation.tables import TreeModel as TreeModel
+    from mpc_rr.estimation.tables import best_pair_tables as best_pair_tables
+    from mpc_rr.estimation.views import ViewDesign as ViewDesign
+    from mpc_rr.estimation.views import best_views as best_views
+    from mpc_rr.network.messages import Message as Message
+    from mpc_rr.network.messages import Way as Way
+    from mpc_rr.network.session import CoordinatorSession as CoordinatorSession
+    from mpc_rr.network.session import PartySession as PartySession
+    from mpc_rr.privacy.disclosures import Disclosure as Disclosure
+    from mpc_rr.privacy.disclosures import ExactSum as ExactSum
+    from mpc_rr.privacy.disclosures import InGroup as InGroup
+    from mpc_rr.privacy.disclosures import Masked as Masked
+    from mpc_rr.privacy.disclosures import NoisySum as NoisySum
+    from mpc_rr.privacy.disclosures import Privacy as Privacy
+    from mpc_rr.privacy.disclosures import RandomizedResponse as RandomizedResponse
+    from mpc_rr.privacy.disclosures import RandomizedSum as RandomizedSum
+    from mpc_rr.privacy.disclosures import SubsetSelection as SubsetSelection
+    from mpc_rr.privacy.disclosures import Told as Told
+    from mpc_rr.privacy.disclosures import Unstated as Unstated
+    from mpc_rr.privacy.ledger import Ledger as Ledger
+    from mpc_rr.privacy.ledger import Release as Release
+    from mpc_rr.protocols.interface import StudyProtocol as StudyProtocol
+    from mpc_rr.protocols.registry import load_plugin as load_plugin
+    from mpc_rr.protocols.registry import register as register
+    from mpc_rr.publication.ending import Draft as Draft
+    from mpc_rr.publication.ending import Ending as Ending
+    from mpc_rr.publication.ending import Setting as Setting
+    from mpc_rr.publication.parts import Axis as Axis
+    from mpc_rr.publication.parts import Column as Column
+    from mpc_rr.publication.parts import Figure as Figure
+    from mpc_rr.publication.parts import Finding as Finding
+    from mpc_rr.publication.parts import Listing as Listing
+    from mpc_rr.publication.parts import Note as Note
+    from mpc_rr.publication.parts import Participation as Participation
+    from mpc_rr.publication.parts import Publication as Publication
+    from mpc_rr.publication.parts import Quantity as Quantity
+    from mpc_rr.publication.parts import Sheet as Sheet
+    from mpc_rr.publication.parts import Table as Table
+    from mpc_rr.scenario import load_scenario as load_scenario
+    from mpc_rr.schema import Attribute as Attribute
+    from mpc_rr.schema import Record as Record
+    from mpc_rr.schema import Schema as Schema
+    from mpc_rr.study import run_study as run_study
+
+_NAMES = {
+    "mpc_rr.data": "records_from_frame",
+    "mpc_rr.errors": "InputError Misconduct MpcRrError",
+    "mpc_rr.estimation.clusters": "merge_clusters",
+    "mpc_rr.estimation.dependence": "cramers_v dependences_of_records",
+    "mpc_rr.estimation.designs": "Design Fitted rr_clusters rr_independent rr_joint",
+    "mpc_rr.estimation.distribution": "maximum_likelihood project_to_simplex unbiased",
+    "mpc_rr.estimation.kronecker": "Kronecker",
+    "mpc_rr.estimation.latent": "latent_classes",
+    "mpc_rr.estimation.matrix": "Dense DistanceWeighted KeepOrUniform",
+    "mpc_rr.estimation.planning": "plan",
+    "mpc_rr.estimation.raking": "adjust",
+    "mpc_rr.estimation.tables": "TreeModel best_pair_tables",
+    "mpc_rr.estimation.views": "ViewDesign best_views",
+    "mpc_rr.network.messages": "Message Way",
+    "mpc_rr.network.session": "CoordinatorSession PartySession",
+    "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum Privacy "
+    "RandomizedResponse RandomizedSum SubsetSelection Told Unstated",
+    "mpc_rr.privacy.ledger": "Ledger Release",
+    "mpc_rr.protocols.interface": "StudyProtocol",
+    "mpc_rr.protocols.registry": "load_plugin register",
+    "mpc_rr.publication.ending": "Draft Ending Setting",
+    "mpc_rr.publication.parts": "Axis Column Figure Finding Listing Note Participation "
+    "Publication Quantity Sheet Table",
+    "mpc_rr.scenario": "load_scenario",
+    "mpc_rr.schema": "Attribute Record Schema",
+    "mpc_rr.study": "run_study",
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)  # noqa: PLE0605
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'mpc_rr' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -29,6 +29,8 @@ from mpc_rr.publication.parts import Absence, Participation, Publication
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Record
+from mpc_rr.show.fragment import STYLE, fragment
+from mpc_rr.show.words import Words
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import Faults, FaultyTransport
 
@@ -67,6 +69,11 @@ class StudyResult:
             return Publication(participation=people)
         setting = study.setting_with(outcome.members)
         return published(outcome.result, setting, study.protocol.stated, excluded)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        words = Words(self.study.schema)
+        return f"<style>{STYLE}</style>" + fragment(self.publication, words)
 
 
 @contextlib.contextmanager

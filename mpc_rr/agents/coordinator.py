@@ -13,6 +13,7 @@ routes. It is trusted to finish; not to keep secrets, and not to be honest: part
 
 import asyncio
 import contextlib
+import dataclasses
 import re
 from typing import assert_never
 
@@ -85,6 +86,10 @@ class _Dispute(StudyError):
     """Two parties contradict each other and nobody can tell who lies."""
 
 
+class _Failed(StudyError):
+    """The protocol cannot go on, and nobody else is to blame."""
+
+
 class Coordinator:
     """Runs one study once."""
 
@@ -152,7 +157,8 @@ class Coordinator:
                 seen, unconfirmed = await self._results_seen(result, members)
             except StudyError as fault:
                 verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
-                return await self._conclude(verdict, None, members)
+                ended = await self._conclude(verdict, None, members)
+                return dataclasses.replace(ended, fault=fault.__cause__)
             except asyncio.CancelledError:
                 await self._interrupted()
                 raise
@@ -331,7 +337,15 @@ class Coordinator:
             await self._open(session, roster)
         self._enter(State.ROUNDS)
         protocol = session.sub(self.study.protocol.name)
-        return await self._protocol.coordinator(protocol, self.study.schema)
+        try:
+            return await self._protocol.coordinator(protocol, self.study.schema)
+        except MpcRrError as error:
+            if isinstance(error, StudyError):
+                raise
+            raise _Failed(f"the study cannot go on: {error}") from error
+        except Exception as error:
+            what = one_line(f"{type(error).__name__}: {error}")
+            raise _Failed(f"the protocol {self._protocol.name!r} failed: {what}") from error
 
     async def _show_roster(self, session: CoordinatorSession, roster: Roster) -> None:
         """Show everybody who takes part, and have them compare it."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import InternalError, MpcRrError
+from mpc_rr.errors import InternalError, MpcRrError, one_line
 from mpc_rr.publication.ending import Ending
 
 
@@ -24,6 +24,7 @@ async def _end_of(party: Party) -> Ending | MpcRrError:
     except MpcRrError as error:
         return error
     except Exception as error:  # noqa: BLE001  (a fault in one party must not end the others)
-        internal = InternalError(f"{party.name}: unexpected {type(error).__name__}; please report")
+        what = one_line(f"{type(error).__name__}: {error}".rstrip(": "), 120)
+        internal = InternalError(f"{party.name}: its program failed ({what}); please report")
         internal.__cause__ = error
         return internal

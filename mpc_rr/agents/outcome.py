@@ -64,3 +64,5 @@ class Outcome:
     traffic: dict[tuple[str, str, str], Traffic] = field(repr=False)
     round_seconds: dict[tuple[str, str], float]
     rejected: Counter[str]
+    fault: BaseException | None = field(default=None, repr=False)
+    """If the protocol itself failed here: how, for whoever wrote it."""

@@ -30,6 +30,7 @@ from mpc_rr.errors import (
     Dropout,
     InputError,
     Misconduct,
+    MpcRrError,
     Refused,
     StudyError,
     one_line,
@@ -155,6 +156,10 @@ class Party:
                 raise
             except asyncio.CancelledError:
                 await self._object(Refused("it was interrupted"))
+                raise
+            except Exception as error:
+                if not isinstance(error, MpcRrError):  # others need not wait for us
+                    await self._object(Refused("its program failed"))
                 raise
 
     # ── Lobby ──────────────────────────────────────────────────────────────────────────────────

@@ -31,7 +31,7 @@ from mpc_rr.cli.app import (
     app,
 )
 from mpc_rr.console import messages, plain_errors, print_json
-from mpc_rr.errors import Aborted, InputError, ResultsError
+from mpc_rr.errors import Aborted, InputError, InternalError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.results.folder import check_folder, result_file, write_results
@@ -230,7 +230,10 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
         Console().print(f"{what} {escape(str(folder))}", highlight=False, soft_wrap=True)
     if result.outcome.result is None:
-        raise Aborted(f"the study failed: {result.outcome.cause}", result.outcome.culprits)
+        broken = [end for end in result.parties.values() if isinstance(end, InternalError)]
+        why = "; ".join([result.outcome.cause, *(str(end) for end in broken[:1])])
+        fault = broken[0].__cause__ if broken else result.outcome.fault
+        raise Aborted(f"the study failed: {why}", result.outcome.culprits) from fault
 
 
 @contextlib.contextmanager

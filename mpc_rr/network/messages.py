@@ -285,8 +285,8 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 STEPS_BEFORE_PROTOCOL = (Hello.step, Join.step, RosterSeen.step)
 STEPS_AFTER_PROTOCOL = (ResultSeen.step, Goodbye.step)
-AGENT_MESSAGES = (Hello, ShowPass, Join, RosterSeen, ResultSeen, Goodbye)
-"""What parties send before and after the protocol."""
+AGENT_MESSAGES = (Hello, ShowPass, Join, RosterSeen, ResultSeen, Goodbye, Objection, Again)
+"""What parties send outside the protocol."""
 LOBBY_SESSION = "lobby"
 VERDICT_SESSION = "verdict"
 _encoder = msgspec.msgpack.Encoder()

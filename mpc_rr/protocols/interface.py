@@ -118,4 +118,11 @@ class StudyProtocol(
                 f"{self.name} discloses {strangers[0]!r}, which is none of the mechanisms in "
                 "mpc_rr.privacy.disclosures"
             )
+        named = {name for event in events for name in event.attributes}
+        unknown = sorted(named - set(study.schema.names))
+        if unknown:
+            raise InputError(
+                f"it is about {unknown[0]!r}, which is not in the schema, which has "
+                f"{', '.join(study.schema.names)}"
+            )
         return events

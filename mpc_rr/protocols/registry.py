@@ -130,7 +130,10 @@ def load_plugin(path: Path) -> list[str]:
         and not getattr(value, "__abstractmethods__", ()) and _tagged(value)
     ]  # fmt: skip
     for kind in mine:
-        register(kind, f"the file {path.name}")
+        try:
+            register(kind, f"the file {path.name}")
+        except InputError as error:
+            raise InputError(f"the plugin {path}: {error}") from None
     if not mine and set(_kinds) == before:
         raise InputError(
             f"the plugin {path} defines no protocol: a subclass of StudyProtocol with a tag and "

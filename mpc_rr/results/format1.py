@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import msgspec
+
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.privacy.ledger import bounded
 from mpc_rr.publication.crosstabs import MEASURES
@@ -30,10 +32,13 @@ IDENTIFIERS = {words: identifier for identifier, words in MEASURES.items()}
 
 
 def read(result: Mapping[str, Any]) -> ResultFile:
-    """What ``result.json`` of format 1 says, but for what was found."""
-    return ResultFile(
+    """What ``result.json`` of format 1 says, but for what was found.
+
+    ``KeyError``, ``TypeError`` or msgspec's ``ValidationError`` if it says something else.
+    """
+    file = ResultFile(
         status=result["status"],
-        study=StudyHead(**(result["study"] or {"name": "", "title": "", "digest": ""})),
+        study=StudyHead(**result["study"]),
         protocol=ProtocolHead(name=str(result["protocol"]), origin=""),
         admission=result["admission"],
         run=result["run"],
@@ -49,6 +54,7 @@ def read(result: Mapping[str, Any]) -> ResultFile:
             participation=_participation(result), randomization=_randomization(result.get("design"))
         ),
     )
+    return msgspec.convert(msgspec.to_builtins(file), ResultFile)  # nothing was checked so far
 
 
 def _participation(result: Mapping[str, Any]) -> Participation:

@@ -45,7 +45,7 @@ def number(value: float | None, kind: Kind) -> str:
         case "p-value":
             return f"{value:.2g}"
         case _:
-            return str(value) if whole else f"{value:.3g}"
+            return str(value) if whole else f"{value:{',.1f' if abs(value) >= 1000 else '.3g'}}"
 
 
 def price(privacy: Privacy) -> str:

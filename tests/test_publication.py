@@ -1,0 +1,471 @@
+"""What is published: typed, made once, whole or with a note; as JSON it fits its schema."""
+
+import io
+import json
+import os
+import re
+import shutil
+import tarfile
+from collections import Counter
+from pathlib import Path
+
+import anonymizing
+import jsonschema
+import msgspec
+import numpy as np
+import pytest
+from helpers import make_scenario, make_study, random_records, setting
+from randomized import ALL
+from rich.console import Console
+
+from mpc_rr.cli import studies
+from mpc_rr.errors import InputError
+from mpc_rr.network import messages
+from mpc_rr.network.messages import Message
+from mpc_rr.privacy.disclosures import ExactSum, Told, Unstated
+from mpc_rr.protocols import registry
+from mpc_rr.protocols.block_aggregation import BlockAggregation
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.publication.ending import Draft, Ending, published
+from mpc_rr.publication.parts import Axis, Finding, Publication, Table
+from mpc_rr.results.asking import read_askable
+from mpc_rr.results.folder import party_result, read_folder, write_results
+from mpc_rr.results.format import json_schema, to_json
+from mpc_rr.results.replay import DoesNotHold
+from mpc_rr.results.verification import publish_anew, verify
+from mpc_rr.scenario import load_scenario
+from mpc_rr.show.report import report
+from mpc_rr.show.terminal import show_publication
+from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study import StudyResult, run_study
+
+ROOT = Path(__file__).parent.parent
+SIZES = (2, 3, 2)
+RECORDS = random_records(24, SIZES, seed=3)
+SCENARIOS = {
+    **{name: make_scenario(RECORDS, SIZES, protocol=protocol) for name, protocol in ALL.items()},
+    "exact_pairs": make_scenario(RECORDS, SIZES),
+    "noise": make_scenario(RECORDS, SIZES, protocol=ExactPairs(noise_epsilon=3.0)),
+    "suppressed": make_scenario(RECORDS, SIZES, protocol=ExactPairs(suppress_below=3)),
+    "masked_sum": make_scenario(
+        RECORDS, SIZES, protocol=ExactPairs(sum="masked_sum"), minimum=12,
+        faults=Faults(silent=(PartyFault("party-03", "masked_vector"),)),
+    ),
+    "blocks": make_scenario(
+        RECORDS, SIZES, protocol=BlockAggregation(p=0.5, floor=0.4, block=8, enough=0.9), minimum=8
+    ),
+    "groups": anonymizing.make_scenario(anonymizing.IN_GROUPS),
+    "masks": anonymizing.make_scenario(anonymizing.MASKED),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    """Every kind of study, run once."""
+    return {name: run_study(s, transport="memory", seed=2) for name, s in SCENARIOS.items()}
+
+
+# ── The schema ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_committed_schema_is_that_of_the_code():
+    """After a change that is meant, MPC_RR_GOLDEN=write writes it anew."""
+    place = ROOT / "docs" / "result.schema.json"
+    if os.environ.get("MPC_RR_GOLDEN") == "write":
+        place.write_text(json.dumps(json_schema(), indent=1, ensure_ascii=False) + "\n")
+    assert json.loads(place.read_text()) == json.loads(json.dumps(json_schema()))
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_results_fit_the_schema_and_are_read_back_as_they_were(results, name, tmp_path):
+    validator = jsonschema.Draft202012Validator(json_schema())
+    file = write_results(results[name], tmp_path / "run")
+    text = (tmp_path / "run" / "result.json").read_text()
+    validator.validate(json.loads(text))
+    assert to_json(read_folder(tmp_path / "run").file) == text == to_json(file)
+    end = next(end for end in results[name].parties.values() if isinstance(end, Ending))
+    validator.validate(json.loads(to_json(party_result(results[name].study, end))))
+
+
+def test_the_schema_refuses_what_is_no_result(results, tmp_path):
+    write_results(results["exact_pairs"], tmp_path / "run")
+    document = json.loads((tmp_path / "run" / "result.json").read_text())
+    validator = jsonschema.Draft202012Validator(json_schema())
+    document["publication"]["tables"][0]["kind"] = "guess"
+    assert not validator.is_valid(document)
+
+
+# ── One shape ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_tables_are_whole_and_figures_are_of_something(results, name):
+    found = results[name].publication
+    names = [table.name for table in found.tables]
+    assert len(set(names)) == len(names)
+    for table in found.tables:
+        cells = int(np.prod(table.shape))
+        for layer in (table.values, table.standard_errors, table.low, table.high,
+                      table.unbiased, table.reported):  # fmt: skip
+            assert layer is None or len(layer) == cells, table.name
+    for listed in found.listings:
+        assert all(len(row) == len(listed.columns) for row in listed.rows)
+    drawable = {*names, *(listed.name for listed in found.listings)}
+    assert {figure.of for figure in found.figures} <= drawable
+    assert found.findings[0].numbers["counted"] == found.participation.counted
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_who_took_part_adds_up(results, name):
+    people = results[name].publication.participation
+    study = results[name].study
+    assert people.expected == study.parties.count
+    assert people.counted == len(people.counted_parties)
+    absent = {absence.party for absence in people.absent}
+    assert not absent & set(people.counted_parties)
+    assert people.counted + len(absent) == people.expected
+
+
+def test_cells_are_in_row_major_order():
+    table = Table(
+        name="t", kind="count", values=tuple(range(6)),
+        axes=SCENARIO_AXES,
+    )  # fmt: skip
+    assert table.shape == (2, 3)
+    assert table.rows() == [[0, 1, 2], [3, 4, 5]]
+
+
+SCENARIO_AXES = (
+    Axis(attribute="a", categories=("x", "y")),
+    Axis(attribute="b", categories=("p", "q", "r")),
+)
+
+
+# ── Made once ──────────────────────────────────────────────────────────────────────────────────
+
+COSTLY = {
+    "mpc_rr.publication.blocks.independence_test": "blocks",
+    "mpc_rr.publication.blocks.likely": "blocks",
+    "mpc_rr.estimation.estimates.latent_classes": "rr_views",
+    "mpc_rr.publication.reports.adjusted_weights": "rr_independent",
+    "mpc_rr.publication.groups.linkage": "groups",
+    "mpc_rr.publication.groups.information_loss": "groups",
+    "mpc_rr.publication.masks.possible_values": "masks",
+    "mpc_rr.publication.counts.dependence": "exact_pairs",
+    "mpc_rr.publication.pairs.unbiased": "rr_pairs",
+}
+
+
+@pytest.mark.parametrize(("function", "name"), COSTLY.items(), ids=lambda x: x.split(".")[-1])
+def test_each_costly_estimate_is_computed_once_per_run(
+    function, name, tmp_path, monkeypatch, capsys
+):
+    """From the last message to the shown and written result, by the command itself."""
+    calls = Counter()
+    module, _, attribute = function.rpartition(".")
+    original = getattr(__import__(module, fromlist=[attribute]), attribute)
+
+    def counting(*arguments, **options):
+        calls[attribute] += 1
+        return original(*arguments, **options)
+
+    result = run_study(SCENARIOS[name], transport="memory", seed=2)
+    monkeypatch.setattr(function, counting)
+    studies._finish(result, tmp_path / "run", 0.0, as_json=False)
+    studies._finish(result, tmp_path / "again", 0.0, as_json=True)
+    expected = {"independence_test": 3, "likely": 3, "dependence": 3, "unbiased": 3,
+                "possible_values": 2}.get(attribute, 1)  # fmt: skip
+    assert calls.total() == expected  # one for each table or attribute, none twice
+
+
+# ── Never lost ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("function", [f for f in COSTLY if f.split(".")[-1] != "unbiased"])
+def test_a_part_that_cannot_be_computed_becomes_a_note(function, tmp_path, monkeypatch):
+    def broken(*arguments, **options):
+        raise MemoryError
+
+    result = run_study(SCENARIOS[COSTLY[function]], transport="memory", seed=2)
+    monkeypatch.setattr(function, broken)
+    write_results(result, tmp_path / "run")
+    found = read_folder(tmp_path / "run").file.publication
+    notes = [note.text for note in found.notes if note.severity == "warning"]
+    assert any("could not be computed (MemoryError)" in note for note in notes)
+    assert found.participation.counted == result.publication.participation.counted
+    assert "could not be computed" in report(tmp_path / "run")
+    monkeypatch.undo()
+    publish_anew(tmp_path / "run", tmp_path / "mended")
+    verify(tmp_path / "mended")
+
+
+def test_what_was_received_is_on_disk_before_anything_is_computed(tmp_path, monkeypatch):
+    """Whatever ends the process while it computes, the folder that stays can be finished."""
+    there = {}
+
+    def look(self):
+        place = tmp_path / "run.unfinished"
+        there.update({p.name: p.read_bytes() for p in place.iterdir()})
+        raise KeyboardInterrupt
+
+    result = run_study(SCENARIOS["rr_views"], transport="memory", seed=2)
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyResult, "publication", property(look))
+        write_results(result, tmp_path / "run")
+    assert {"study.json", "transcript.jsonl", "cost.json", "result.json"} <= set(there)
+    (tmp_path / "killed.unfinished").mkdir()
+    for name, content in there.items():
+        (tmp_path / "killed.unfinished" / name).write_bytes(content)
+    for folder in ("run", "killed.unfinished"):
+        assert "computing was cut short" in report(tmp_path / folder)
+        publish_anew(tmp_path / folder, tmp_path / f"whole-{folder}")
+        verify(tmp_path / f"whole-{folder}")
+
+
+def test_an_ending_without_publish_is_no_class():
+    with pytest.raises(TypeError, match="Silent must say what it publishes"):
+
+        class Silent(Ending, frozen=True):
+            n: int
+
+
+def test_whatever_publish_does_something_is_published():
+    class Wild(Ending, frozen=True):
+        fault: object
+
+        def publish(self, study):
+            raise self.fault
+
+        def participation(self, study):
+            raise self.fault
+
+    study = setting(make_study(3).schema, 3)
+    for fault in (RecursionError("deep"), KeyError("x"), ZeroDivisionError()):
+        found = published(Wild(fault), study, lambda _: [Told(what="t", attributes=())])
+        assert [type(fault).__name__ in note.text for note in found.notes] == [True, True]
+        assert found.participation.expected == 3
+
+
+def test_a_draft_keeps_what_was_made_before_a_part_failed():
+    draft = Draft()
+    with draft.part("the second half"):
+        draft.find("the first half is there.")
+        raise ValueError("no more")
+    found = draft.publication()
+    assert found.findings == (Finding(text="the first half is there."),)
+    assert "the second half could not be computed (ValueError: no more)" in found.notes[0].text
+
+
+# ── Format 1 ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def old_folders(tmp_path_factory):
+    """Folders as commit 723af55 wrote them, one for each kind of study."""
+    place = tmp_path_factory.mktemp("format-1")
+    with tarfile.open(ROOT / "tests" / "golden" / "format-1.tar.xz") as archive:
+        archive.extractall(place, filter="data")
+    return place
+
+
+OLD = [
+    "again", "block_aggregation", "each", "exact", "exact_pairs", "exact_pairs_noise",
+    "exact_pairs_suppressed", "k_anonymity", "k_anonymity_ties", "k_anonymity_withdrawn",
+    "lambda_randomization", "masked_sum", "masking", "pairs", "rr_each_attribute",
+    "rr_independent", "rr_joint", "rr_pairs", "rr_views", "silent",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_folder_of_format_1_is_verified_reported_and_brought_to_format_2(
+    old_folders, name, tmp_path
+):
+    folder = old_folders / name
+    assert len(verify(folder)) == 5
+    page = report(folder)
+    assert "Who took part" in page
+    if name == "k_anonymity_ties":
+        return  # its groups followed the names, as they must not any more
+    publish_anew(folder, tmp_path / "new")
+    assert read_folder(tmp_path / "new").version == 2
+    assert len(verify(tmp_path / "new")) == 5
+    for sheet in folder.rglob("*.csv"):
+        assert (tmp_path / "new" / sheet.relative_to(folder)).read_bytes() == sheet.read_bytes()
+
+
+def test_all_old_folders_are_looked_at(old_folders):
+    assert sorted(path.name for path in old_folders.iterdir()) == sorted([*OLD, "aborted"])
+    assert "<h2>Aborted</h2>" in report(old_folders / "aborted")
+
+
+@pytest.mark.parametrize("name", ["rr_joint", "rr_views", "each"])
+def test_a_folder_of_format_1_can_be_asked(old_folders, name):
+    asked = read_askable(old_folders / name)
+    assert asked.estimates.n == 12
+    assert len(asked.estimates.marginals()) == 3
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_a_changed_folder_of_format_1_is_noticed(old_folders, name, tmp_path):
+    folder = shutil.copytree(old_folders / name, tmp_path / "run")
+    text = (folder / "result.json").read_text()
+    document = json.loads(text)
+    kept = {"format", "version", "status", "transport", "seed", "rejected_messages"}
+    for key in set(document) - kept:
+        value = document[key]
+        changed = value + 1 if isinstance(value, int | float) else [value, "x"]
+        (folder / "result.json").write_text(json.dumps(document | {key: changed}))
+        with pytest.raises((DoesNotHold, InputError)):
+            verify(folder)
+
+
+# ── Words on things ────────────────────────────────────────────────────────────────────────────
+
+
+def all_messages(kind=Message):
+    for sub in kind.__subclasses__():
+        if sub.__module__.startswith("mpc_rr.") and hasattr(sub, "step"):
+            yield sub
+        yield from all_messages(sub)
+
+
+def test_every_message_says_what_happens_in_its_step():
+    found = set(all_messages())
+    assert len(found) > 50
+    for kind in found:
+        assert kind.doing, kind
+        assert kind.doing[0].islower()
+        assert re.fullmatch(r"[a-z_]+", kind.step)
+    steps = [kind.step for kind in found]
+    assert len(set(steps)) == len(steps)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_protocol_names_every_step_in_which_its_parties_send(results, name):
+    """Whoever watches gets words for whatever a coordinator waits for, and no size is guessed."""
+    study, outcome = results[name].study, results[name].outcome
+    known = set(study.step_words)
+    sent = {step for (_, step, peer), t in outcome.traffic.items() if t.messages_up}
+    assert sent <= known
+    largest = max(max(t.bytes_up, t.bytes_down) for t in outcome.traffic.values())
+    assert largest <= 2 * study.largest_message_bytes
+
+
+def test_built_in_protocols_and_those_from_outside_are_told_apart_by_their_origin_alone():
+    assert {registry.origin(name) for name in registry.known()} == {registry.BUILT_IN}
+    assert messages.Hello not in registry.known().values()
+
+
+LABELLED = """
+title = "Words"
+[schema.car]
+categories = ["no", "yes"]
+label = { en = "Car", de = "Auto" }
+question = { en = "Do you have a car?", de = "Haben Sie ein Auto?" }
+labels = { yes = { en = "Yes, one", de = "Ja" }, no = "–" }
+[schema.place]
+categories = ["city", "village"]
+label = "Where you live"
+[protocol]
+name = "rr_independent"
+keep = 0.9
+[parties]
+count = 20
+[data.generator]
+[[data.generator.draw]]
+attribute = "car"
+weights = [1, 1]
+[[data.generator.draw]]
+attribute = "place"
+weights = [1, 1]
+"""
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    (tmp_path / "words.toml").write_text(LABELLED)
+    return load_scenario(tmp_path / "words.toml")
+
+
+def test_labels_are_for_people_and_identifiers_stay(labelled, tmp_path):
+    result = run_study(labelled, transport="memory", seed=1)
+    write_results(result, tmp_path / "run")
+    text = io.StringIO()
+    show_publication(Console(file=text, width=100), result.publication, labelled.study.schema)
+    assert "Yes, one" in text.getvalue()
+    assert "Where you live" in text.getvalue()
+    english, german = report(tmp_path / "run"), report(tmp_path / "run", language="de")
+    assert "Do you have a car?" in english
+    assert "Haben Sie ein Auto?" in german
+    assert "Yes, one" not in german
+    assert "Where you live" in german  # there is no other
+    with pytest.raises(InputError, match="no words in 'fr'; it has en, de"):
+        report(tmp_path / "run", language="fr")
+    first = (tmp_path / "run" / "reports.csv").read_text().splitlines()
+    assert first[0] == "party,car,place,weight"
+    assert "Yes" not in "".join(first)
+    axis = result.publication.tables[0].axes[0]
+    assert (axis.attribute, axis.categories) == ("car", ("no", "yes"))
+    verify(tmp_path / "run")
+
+
+def test_words_are_part_of_what_people_agree_to(labelled, tmp_path):
+    """Another question is another study; none at all is the study as it was before."""
+    (tmp_path / "other.toml").write_text(LABELLED.replace("have a car", "steal cars"))
+    assert load_scenario(tmp_path / "other.toml").study.digest != labelled.study.digest
+    bare = re.sub(r"^(label|question|labels) = .*\n", "", LABELLED, flags=re.MULTILINE)
+    (tmp_path / "bare.toml").write_text(bare)
+    plain = load_scenario(tmp_path / "bare.toml").study
+    assert plain.schema.attributes[0].label is None
+    before_there_were_words = "b7c31279786d6f5890b5dacc1eda2c2894bada417419aee945fbdb36e81ca50d"
+    assert plain.digest.hex() == before_there_were_words
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('no = "–"', 'nein = "–"', "labels names 'nein', which is no category"),
+        ('label = "Where you live"', 'label = ""', "'place': label: it must be one line"),
+        ('label = "Where you live"', 'label = "a\\u001b[31m"', "label: it must be one line"),
+        ('de = "Auto"', '"de de" = "Auto"', "'de de' is no language"),
+        ('label = "Where you live"', "label = {}", "it is in no language"),
+        ('label = "Where you live"', "label = 3", "schema.place.label"),
+    ],
+)
+def test_words_that_cannot_be_shown_are_told(tmp_path, old, new, says):
+    assert old in LABELLED
+    (tmp_path / "words.toml").write_text(LABELLED.replace(old, new))
+    with pytest.raises(InputError, match=says):
+        load_scenario(tmp_path / "words.toml")
+
+
+# ── Disclosures ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_disclosed_is_typed_and_costs_what_the_books_say(results, name):
+    study, privacy = results[name].study, results[name].publication.privacy
+    events = study.protocol.stated(study.setting_with(results[name].outcome.members))
+    assert privacy.events == events
+    assert msgspec.json.decode(msgspec.json.encode(privacy), type=type(privacy)) == privacy
+    for event in events:
+        assert event.release("s").epsilon == event.cost
+        assert event.how
+        assert event.seen.startswith("by ")
+
+
+def test_an_event_says_how_and_by_whom():
+    assert ExactSum(what="sum", attributes=("a",), crowd=7).seen.endswith("total over 7")
+    assert "does not say" in Unstated().how
+    assert Publication().privacy is None
+
+
+def test_no_kind_of_ending_is_known_outside_its_own_publication():
+    """Neither isinstance nor match on endings: whatever comes from outside is their equal."""
+    kinds = {
+        sub.__name__ for sub in Ending.__subclasses__() if sub.__module__.startswith("mpc_rr.")
+    }
+    assert len(kinds) >= 10
+    pattern = re.compile(rf"(isinstance\([^)]*|case )\b({'|'.join(kinds)})\b")
+    for path in (ROOT / "mpc_rr").rglob("*.py"):
+        assert not pattern.search(path.read_text()), path
