@@ -200,7 +200,8 @@ def study_json(study: Study) -> str:
             return [writable(inner) for inner in value]
         return str(value) if isinstance(value, float) and math.isinf(value) else value
 
-    return json.dumps(writable(msgspec.to_builtins(study)), indent=2, ensure_ascii=False) + "\n"
+    plain = msgspec.json.encode(writable(msgspec.to_builtins(study)))
+    return msgspec.json.format(plain, indent=2).decode() + "\n"
 
 
 def definition_from_json(text: str) -> tuple[Definition, dict[str, Any]]:

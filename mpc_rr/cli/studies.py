@@ -239,8 +239,9 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
 @contextlib.contextmanager
 def _computing(result: StudyResult, *, quiet: bool) -> Iterator[None]:
     """Say what takes so long, where anything is computed."""
-    if quiet or result.outcome.result is None:
+    console = messages()
+    if quiet or result.outcome.result is None or not console.is_terminal:
         yield
         return
-    with messages().status("computing what the study publishes"):
+    with console.status("computing what the study publishes"):
         yield

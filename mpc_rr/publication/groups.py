@@ -34,6 +34,7 @@ PROTECTION = (
     Column(name="entropy_l_diversity", label="effective values", kind="number"),
     Column(name="t_closeness", label="distance to all (t)", kind="number"),
 )
+MOST_NAMED = 5
 WHAT = {
     "release": "the records",
     "quasi_identifiers": "the quasi-identifiers, with the number of each one's group",
@@ -203,9 +204,11 @@ class KAnonymous(Ending, frozen=True):
             bare = _single_valued(grouped, place)
             if bare:
                 several = "groups give" if len(bare) > 1 else "group gives"
+                whose = "in each of them" if len(bare) > 1 else "in it"
+                more = f" and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
                 draft.warn(
-                    f"{len(bare)} {several} {p.attribute} away, because all of its members have "
-                    f"the same: {listing([str(number) for number in bare])}."
+                    f"{len(bare)} {several} {p.attribute} away, because all members have the same "
+                    f"{whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
                 )
         given_away = tuple(
             (p.attribute, number)

@@ -283,11 +283,11 @@ class CollectedViews(Ending, frozen=True):
         return draft.publication(randomization=design)
 
     def _reports_sheet(self) -> Sheet:
-        attributes = self.schema.attributes
+        attributes, design = self.schema.attributes, self.design
         lines = [["party", "view", "reported", "report"]]
         for party, report in self.answers.items():
-            number, cells = read_report(report, self.design)
-            view = self.design.views[number]
+            number, cells = read_report(report, design)
+            view = design.views[number]
             shape = tuple(attributes[a].size for a in view)
             combinations = [
                 " & ".join(

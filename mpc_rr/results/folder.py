@@ -32,6 +32,7 @@ from mpc_rr.results.format import (
     ResultFile,
     StudyHead,
     TranscriptHead,
+    pretty,
     to_json,
 )
 from mpc_rr.results.transcript import cost_csv, cost_document, transcript_lines
@@ -105,7 +106,7 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
     received = {
         "study.json": study_json(result.study),
         "transcript.jsonl": transcript,
-        "cost.json": json.dumps(cost, indent=2, ensure_ascii=False) + "\n",
+        "cost.json": pretty(cost),
         "cost.csv": cost_csv(outcome),
         "result.json": to_json(result_file(result, transcript, cut_short)),
     }
@@ -185,7 +186,8 @@ def _in_the_making(folder: Path) -> Iterator[Path]:
 def _write(place: Path, files: Mapping[str, str | bytes]) -> None:
     for name, content in files.items():
         path = place / name
-        path.parent.mkdir(exist_ok=True)
+        if path.parent != place:
+            path.parent.mkdir(exist_ok=True)
         path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

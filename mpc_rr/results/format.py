@@ -84,10 +84,14 @@ def without_texts(publication: Publication) -> Publication:
     return msgspec.structs.replace(publication, sheets=sheets)
 
 
+def pretty(document: object) -> str:
+    """JSON for people and programs."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
 def to_json(file: ResultFile | PartyResult) -> str:
     """The text of a ``result.json``."""
-    plain = msgspec.structs.replace(file, publication=without_texts(file.publication))
-    return msgspec.json.format(msgspec.json.encode(plain), indent=2).decode() + "\n"
+    return pretty(msgspec.structs.replace(file, publication=without_texts(file.publication)))
 
 
 def json_schema() -> dict[str, Any]:

@@ -8,65 +8,61 @@ from typing import Any
 import msgspec
 
 from mpc_rr.agents.outcome import Outcome
+from mpc_rr.network.mailbox import Traffic
 from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.publication.sheets import csv_text
+
+_signed = msgspec.msgpack.Decoder(SignedEnvelope)
+_envelopes = msgspec.msgpack.Decoder(Envelope)
 
 
 def transcript_lines(transcript: Iterable[bytes]) -> str:
     """The public messages, one JSON object a line: where each belongs, and its signed bytes."""
     lines = []
     for raw in transcript:
-        signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
-        header = msgspec.msgpack.decode(signed.envelope, type=Envelope).header
-        entry = {
-            "session": header.session,
-            "step": header.step,
-            "sender": header.sender,
-            "envelope": base64.b64encode(raw).decode(),
-        }
-        lines.append(json.dumps(entry) + "\n")
+        header = _envelopes.decode(_signed.decode(raw).envelope).header
+        session, step, sender = map(json.dumps, (header.session, header.step, header.sender))
+        envelope = base64.b64encode(raw).decode()
+        lines.append(
+            f'{{"session": {session}, "step": {step}, "sender": {sender}, '
+            f'"envelope": "{envelope}"}}\n'
+        )
     return "".join(lines)
 
 
 FIELDS = ("messages_up", "bytes_up", "messages_down", "bytes_down")
 
 
-def cost_rows(outcome: Outcome) -> list[dict[str, Any]]:
-    """Messages, bytes and seconds of every party in every step, as the coordinator saw them.
-
-    The party ``everyone`` is what went to all at once.
-    """
-    return [
-        {
-            "party": "everyone" if peer == EVERYONE else peer,
-            "session": session,
-            "step": step,
-            **msgspec.to_builtins(traffic),
-        }
-        for (session, step, peer), traffic in sorted(outcome.traffic.items())
-    ]
-
-
 def cost_document(outcome: Outcome, words: Mapping[str, str]) -> dict[str, Any]:
     """``cost.json``: totals, and the rounds with how long each took and what was done in it."""
-    by_round: dict[tuple[str, str], dict[str, int]] = {}
+    by_round: dict[tuple[str, str], Traffic] = {}
     for (session, step, _), traffic in outcome.traffic.items():
-        sums = by_round.setdefault((session, step), dict.fromkeys(FIELDS, 0))
-        for field in FIELDS:
-            sums[field] += getattr(traffic, field)
-    total = {field: sum(sums[field] for sums in by_round.values()) for field in FIELDS}
+        sums = by_round.get((session, step))
+        if sums is None:
+            sums = by_round[session, step] = Traffic()
+        sums.messages_up += traffic.messages_up
+        sums.bytes_up += traffic.bytes_up
+        sums.messages_down += traffic.messages_down
+        sums.bytes_down += traffic.bytes_down
+    total = {field: sum(getattr(sums, field) for sums in by_round.values()) for field in FIELDS}
     return {
         "total": total | {"seconds": sum(outcome.round_seconds.values())},
         "rounds": [
             {"session": session, "step": step, "doing": words.get(step, ""), "seconds": seconds}
-            | by_round.get((session, step), dict.fromkeys(FIELDS, 0))
+            | {field: getattr(by_round.get((session, step), Traffic()), field) for field in FIELDS}
             for (session, step), seconds in outcome.round_seconds.items()
         ],
     }
 
 
 def cost_csv(outcome: Outcome) -> str:
-    """``cost.csv``: the rows."""
-    rows = cost_rows(outcome)
-    head = list(rows[0]) if rows else []
-    return csv_text([head, *(list(row.values()) for row in rows)])
+    """``cost.csv``: messages, bytes and seconds of every party in every step.
+
+    As the coordinator saw them; the party ``everyone`` is what went to all at once.
+    """
+    fields = Traffic.__struct_fields__
+    lines: list[list[Any]] = [["party", "session", "step", *fields]]
+    for (session, step, peer), traffic in sorted(outcome.traffic.items()):
+        party = "everyone" if peer == EVERYONE else peer
+        lines.append([party, session, step, *msgspec.structs.astuple(traffic)])
+    return csv_text(lines)

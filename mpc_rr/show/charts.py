@@ -5,10 +5,12 @@ from collections.abc import Sequence
 
 from mpc_rr.show.words import CANNOT_BE_TOLD, number
 
-ROW, LABELS, RIGHT, TOP = 26, 170, 60, 8
-PLOT = 400
-CELL, HEAD = 46, 110
-LONGEST = 26
+ROW, LABELS, RIGHT, TOP = 26, 130, 56, 8
+PLOT = 260
+CELL, HEAD = 46, 100
+LONGEST = 20
+READABLE = 640
+"""A wider chart is not made narrower than this, in pixels: one scrolls."""
 
 
 def _short(text: str) -> str:
@@ -95,6 +97,11 @@ def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], fl
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     return (
-        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img">'
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img"'
+        f"{_wide(width)}>"
         f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
     )
+
+
+def _wide(width: float) -> str:
+    return f' style="min-width:{READABLE}px"' if width > READABLE else ""

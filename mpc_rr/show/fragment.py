@@ -22,12 +22,13 @@ h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: .75rem 0; }
 td, th { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: left;
          vertical-align: top; overflow-wrap: normal; }
+.stack td { overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
 .note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
 .warning { background: var(--warn); }
 details { margin: .5rem 0; } summary { cursor: pointer; }
-svg { height: auto; max-width: none; font-size: 13px; } svg text { fill: var(--ink); }
+svg { height: auto; max-width: 100%; font-size: 13px; } svg text { fill: var(--ink); }
 svg text.dim { fill: var(--dim); } .grid { stroke: var(--line); stroke-dasharray: 2 4; }
 .axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
 .dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
@@ -55,9 +56,9 @@ def fragment(
         _findings(found),
         before,
         "" if found.privacy is None else _privacy(found.privacy, words),
+        _figures(found, words, truth or {}),
         _quantities(found.quantities, words),
         *(_listing(listed, found, words) for listed in found.listings),
-        _figures(found, words, truth or {}),
         _tables(found.tables, words),
         _sheets(found),
     ]

@@ -64,8 +64,9 @@ def _asked(definition: Definition, words: Words) -> str:
     rows = []
     for a in definition.schema.attributes:
         answers = ", ".join(words.category(a.name, c) for c in a.categories) or a.answers
-        rows.append((a.asked(words.language), a.name, a.type, answers))
-    head = ("question", "attribute", "type", "answers")
+        asked = a.asked(words.language)
+        rows.append((asked if asked == a.name else f"{asked} ({a.name})", a.type, answers))
+    head = ("question", "type", "answers")
     return "<h2>What was asked</h2>" + rows_table(head, rows)
 
 

@@ -1,9 +1,9 @@
 """A publication on a terminal: the findings, what is worth a table, and what one must know."""
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from mpc_rr.errors import listing
 from mpc_rr.privacy.disclosures import Unstated
@@ -16,43 +16,50 @@ MOST_TABLES = 6
 BAR = 20
 
 
-def say(console: Console, text: str, head: str = "", style: str = "yellow") -> None:
+def line(text: str, head: str = "", style: str = "yellow") -> Text:
     """A line of text, which may have a coloured head."""
-    start = f"[{style}]{head}[/]: " if head else ""
-    console.print(start + escape(text), highlight=False)
+    return Text.assemble((head, style), ": ", text) if head else Text(text)
+
+
+def say(console: Console, text: str, head: str = "", style: str = "yellow") -> None:
+    """Print such a line."""
+    console.print(line(text, head, style))
 
 
 def show_publication(console: Console, found: Publication, schema: Schema) -> None:
     """What a study published, or what a party knows of it."""
     words = Words(schema)
+    parts: list[RenderableType] = []
     for place, finding in enumerate(found.findings):
-        say(console, finding.text, "Done" if place == 0 else "", "green")
+        parts.append(line(finding.text, "Done" if place == 0 else "", "green"))
     if found.participation is not None:
         for how, who in absences(found.participation, most=5):
-            say(console, who, how.capitalize())
+            parts.append(line(who, how.capitalize()))
         if found.participation.unconfirmed:
             who = listing(found.participation.unconfirmed)
-            say(console, f"{who} did not confirm to have the same result.", "Note")
-    _show_privacy(console, found)
-    _show_quantities(console, found, words)
+            parts.append(line(f"{who} did not confirm to have the same result.", "Note"))
+    parts += _privacy(found)
+    parts += _quantities(found, words)
     for listed in found.listings:
         if listed.main:
-            _show_listing(console, listed, words)
-    _show_shares(console, [t for t in found.tables if t.main and len(t.axes) == 1], words)
-    _show_tables(console, [t for t in found.tables if t.main and len(t.axes) > 1], words)
+            parts += _listing(listed, words)
+    parts += _shares([t for t in found.tables if t.main and len(t.axes) == 1], words)
+    parts += _tables([t for t in found.tables if t.main and len(t.axes) > 1], words)
     for note in found.notes:
-        say(console, note.text, "Warning" if note.severity == "warning" else "Note")
+        parts.append(line(note.text, "Warning" if note.severity == "warning" else "Note"))
+    console.print(Group(*parts))
 
 
-def _show_privacy(console: Console, found: Publication) -> None:
-    if found.privacy is not None:
-        say(console, price(found.privacy))
-        for event in found.privacy.events:
-            if isinstance(event, Unstated):
-                say(console, f"what this protocol gives away is {event.how}.", "Warning")
+def _privacy(found: Publication) -> list[Text]:
+    if found.privacy is None:
+        return []
+    unstated = [event.how for event in found.privacy.events if isinstance(event, Unstated)]
+    warnings = [line(f"what this protocol gives away is {how}.", "Warning") for how in unstated]
+    return [Text(price(found.privacy)), *warnings]
 
 
-def _show_quantities(console: Console, found: Publication, words: Words) -> None:
+def _quantities(found: Publication, words: Words) -> list[Text]:
+    lines = []
     for q in found.quantities:
         if not q.main:
             continue
@@ -64,33 +71,32 @@ def _show_quantities(console: Console, found: Publication, words: Words) -> None
                 f"; with 95 % confidence between {number(q.low, q.kind)} and "
                 f"{number(q.high, q.kind)}"
             )
-        say(console, text)
+        lines.append(Text(text))
+    return lines
 
 
-def _show_listing(console: Console, listed: Listing, words: Words) -> None:
-    table = RichTable(title=escape(listed.title), title_justify="left")
+def _listing(listed: Listing, words: Words) -> list[RenderableType]:
+    table = RichTable(title=Text(listed.title), title_justify="left")
     for column in listed.columns:
         left = column.kind in ("text", "attribute")
-        table.add_column(escape(column.label), justify="left" if left else "right", overflow="fold")
+        table.add_column(Text(column.label), justify="left" if left else "right", overflow="fold")
         if column.kind == "degree":
             table.add_column("")
     for row in listed.rows:
-        cells: list[str | ProgressBar] = []
+        cells: list[RenderableType] = []
         for value, column in zip(row, listed.columns, strict=True):
-            cells.append(escape(words.cell(value, column.kind)))
+            cells.append(Text(words.cell(value, column.kind)))
             if column.kind == "degree":
                 degree = value if isinstance(value, float | int) else 0.0
                 cells.append(ProgressBar(1.0, degree, width=BAR))
         table.add_row(*cells)
-    console.print(table)
-    if listed.caption:
-        console.print(f"[dim]{escape(listed.caption)}[/]", highlight=False)
+    return [table, Text(listed.caption, style="dim")] if listed.caption else [table]
 
 
-def _show_shares(console: Console, tables: list[Table], words: Words) -> None:
+def _shares(tables: list[Table], words: Words) -> list[RenderableType]:
     """Tables of one attribute each, below each other, with their limits."""
     if not tables:
-        return
+        return []
     limits = any(table.low for table in tables)
     title = "Estimated shares, with 95 % intervals" if limits else "Shares"
     shown = RichTable(title=title, title_justify="left")
@@ -99,35 +105,39 @@ def _show_shares(console: Console, tables: list[Table], words: Words) -> None:
     shown.add_column("")
     for table in tables:
         (axis,) = table.axes
-        low, high = table.low or (None,) * len(table.values), table.high or ()
-        for place, (category, value) in enumerate(zip(axis.categories, table.values, strict=True)):
-            ends = (low[place], high[place] if high else None)
+        nothing = (None,) * len(table.values)
+        cells = zip(axis.categories, table.values, table.low or nothing, table.high or nothing,
+                    strict=True)  # fmt: skip
+        for place, (category, value, *ends) in enumerate(cells):
             shown.add_row(
-                escape(words.attribute(axis.attribute)) if place == 0 else "",
-                escape(words.category(axis.attribute, category)),
+                Text(words.attribute(axis.attribute)) if place == 0 else "",
+                Text(words.category(axis.attribute, category)),
                 number(value, table.kind),
                 *((number(end, table.kind) for end in ends) if limits else ()),
                 ProgressBar(1.0, min(max(value or 0.0, 0.0), 1.0), width=BAR),
             )
-    console.print(shown)
+    return [shown]
 
 
-def _show_tables(console: Console, tables: list[Table], words: Words) -> None:
+def _tables(tables: list[Table], words: Words) -> list[RenderableType]:
+    parts: list[RenderableType] = []
     for table in tables[:MOST_TABLES]:
-        shown = RichTable(title=escape(words.title(table)), title_justify="left")
+        shown = RichTable(title=Text(words.title(table)), title_justify="left")
         *rows, columns = table.axes
         for axis in rows:
-            shown.add_column(escape(words.attribute(axis.attribute)))
+            shown.add_column(Text(words.attribute(axis.attribute)))
         for category in columns.categories:
-            shown.add_column(escape(words.category(columns.attribute, category)), justify="right")
+            shown.add_column(Text(words.category(columns.attribute, category)), justify="right")
         cells, width = words.cells(table), len(columns.categories)
         for place, start in enumerate(range(0, len(cells), width)):
             names = _row_names(table, place)
             labels = [words.category(a.attribute, n) for a, n in zip(rows, names, strict=True)]
-            shown.add_row(*(escape(cell) for cell in (*labels, *cells[start : start + width])))
-        console.print(shown)
+            shown.add_row(*map(Text, (*labels, *cells[start : start + width])))
+        parts.append(shown)
     if len(tables) > MOST_TABLES:
-        say(console, f"… and {len(tables) - MOST_TABLES} more tables, in the result folder")
+        more = len(tables) - MOST_TABLES
+        parts.append(Text(f"… and {more} more tables, in the result folder"))
+    return parts
 
 
 def _row_names(table: Table, place: int) -> list[str]:
