@@ -35,7 +35,9 @@ MASKED = CollaborativeMasking(
 )
 
 
-def make_study(protocol, *, count=8, minimum=None, schema=EIGHT, round_s=5.0, registrar=None):
+def make_study(
+    protocol, *, count=8, minimum=None, schema=EIGHT, lobby_s=30.0, round_s=5.0, registrar=None
+):
     return Study(
         name="eight",
         title="Eight neighbours",
@@ -43,7 +45,7 @@ def make_study(protocol, *, count=8, minimum=None, schema=EIGHT, round_s=5.0, re
         schema=schema,
         protocol=protocol,
         parties=Parties(count, minimum),
-        deadlines=Deadlines(30.0, round_s),
+        deadlines=Deadlines(lobby_s, round_s),
         registrar=registrar,
     )
 

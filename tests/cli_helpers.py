@@ -1,9 +1,14 @@
 """What the tests of the command line share: a small study, and commands run as processes."""
 
-import subprocess
+import asyncio
+import contextlib
+import re
 import sys
 
+import aiomqtt
+import processes
 from helpers import crosstabs
+from processes import LIMIT_S
 
 STUDY = """
 title = "Small"
@@ -18,30 +23,61 @@ name = "exact_pairs"
 [parties]
 count = 5
 [deadlines]
-lobby_s = 20
-round_s = 10
+lobby_s = 600
+round_s = 600
 """
 RANDOMIZED = STUDY.replace('"exact_pairs"', '"rr_independent"\nkeep = 0.6')
 PEOPLE = [("no", "low"), ("yes", "high"), ("yes", "middle"), ("no", "low"), ("yes", "high")]
 
 
+def patient(study):
+    """A study file with deadlines for the slowest machine; they cost nothing if everybody comes."""
+    return re.sub("^(lobby_s|round_s) = .*$", r"\1 = 600", study, flags=re.MULTILINE)
+
+
 def start(*arguments, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "mpc_rr", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
+    return processes.start([sys.executable, "-m", "mpc_rr", *map(str, arguments)], **options)
 
 
-def finish(process, timeout_s=60):
-    out, err = process.communicate(timeout=timeout_s)
-    return process.returncode, out, err
+def coordinate(*arguments):
+    """Start a coordinator, and wait until it is there for the parties: none has to ask twice."""
+    coordinator = start("coordinate", *arguments)
+    coordinator.until_it_says("coordinator fingerprint")
+    return coordinator
 
 
 def mpc_rr(*arguments, **options):
-    return finish(start(*arguments, **options))
+    return start(*arguments, **options).finish()
+
+
+EMBEDDED = re.compile(
+    'mqtt { host: "(.*?)", port: ([0-9]+).* user: "(.*?)", password: "(.*?)"', re.DOTALL
+)
+
+
+def listen_for(step, folder, process):
+    """Listen at the embedded broker of a process until there is a message of this step.
+
+    Whoever comes late to hear it hears it asked for: a silent party must be a part of the study.
+    """
+
+    async def heard(host, port, user, password):
+        client = aiomqtt.Client(host, int(port), username=user, password=password)
+        async with asyncio.timeout(LIMIT_S), client:
+            await client.subscribe("mpc_rr/#", qos=1)
+            async for message in client.messages:
+                if step.encode() in message.payload:
+                    break
+
+    def happened():
+        with contextlib.suppress(OSError, StopIteration, aiomqtt.MqttError):
+            configuration = next(folder.glob("*/broker.conf")).read_text()
+            if found := EMBEDDED.search(configuration):
+                asyncio.run(heard(*found.groups()))
+                return True
+        return False
+
+    process.until(happened, f"a message of step {step!r}")
 
 
 def expected_counts():

@@ -1,10 +1,9 @@
 import shutil
 import signal
 import socket
-import subprocess
-import time
 
 import hypothesis
+import processes
 import pytest
 
 from mpc_rr.network.address import BrokerUrl
@@ -14,8 +13,23 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background by a script: the processes that tests interrupt would ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True, print_blob=True)
+# Whoever ends the tests from outside ends what they have started, too.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=True,
+    print_blob=True,
+)
 hypothesis.settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def _no_process_outlives_its_test():
+    yield
+    processes.end_all()
 
 
 @pytest.fixture(scope="session")
@@ -41,23 +55,21 @@ class Mosquitto:
         self.process = None
 
     def start(self):
-        self.process = subprocess.Popen(
-            [MOSQUITTO, "-c", str(self.configuration)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-                return BrokerUrl("127.0.0.1", self.port)
-            except OSError:
-                assert time.monotonic() < deadline, "mosquitto does not start"
-                time.sleep(0.02)
+        self.process = processes.Process([MOSQUITTO, "-c", str(self.configuration)])
+        self.process.until(self._answers, "it answers")
+        return BrokerUrl("127.0.0.1", self.port)
+
+    def _answers(self):
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
 
     def stop(self):
-        self.process.kill()
-        self.process.wait()
+        if self.process is not None:
+            self.process.end()
+            self.process = None
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,9 @@ from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import Faults
 
+PATIENT = {"lobby_s": 600.0, "round_s": 600.0}
+"""Deadlines in real time, for the slowest machine: they cost nothing where everybody comes."""
+
 
 def make_schema(sizes=(2, 3)):
     return Schema(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli_helpers import assert_one_line, finish, mpc_rr, start
+from cli_helpers import assert_one_line, mpc_rr, start
 
 import mpc_rr as package
 from mpc_rr.errors import InputError
@@ -27,7 +27,7 @@ def mean(tmp_path):
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     study = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)[0]
     (tmp_path / "secure_mean.py").write_text(code)
-    (tmp_path / "mean.toml").write_text(study)
+    (tmp_path / "mean.toml").write_text(study + PATIENT)
     people = [load_incomes(row) for row in (31_000, 42_500, 18_250, 77_000, 55_000)]
     (tmp_path / "people.csv").write_text("income,place\n" + "".join(people))
     return tmp_path
@@ -37,6 +37,11 @@ def load_incomes(income):
     return f"{income},city\n"
 
 
+PATIENT = """
+[deadlines]
+lobby_s = 600
+round_s = 600
+"""
 MEAN = (31_000 + 42_500 + 18_250 + 77_000 + 55_000) / 5
 
 
@@ -83,7 +88,7 @@ def test_the_file_of_the_page_goes_through_every_command(mean, nats, way):
         start("host", "mean.toml", *url, *csv, "--rows", "2:5", "--json", cwd=mean, **options),
     ]  # fmt: skip
     for agent in agents:
-        code, out, err = finish(agent)
+        code, out, err = agent.finish()
         assert code == 0, err
         assert found(json.loads(out)) == MEAN
     for folder in ("memory", "mqtt", "hosts", "real"):

@@ -1,10 +1,10 @@
 """The scripts among the scenarios run, and say what they should."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
+import processes
 import pytest
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
@@ -22,8 +22,9 @@ def game():
         "2",
         "--json",
     ]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=True)
-    return json.loads(done.stdout)
+    code, out, err = processes.start(script).finish()
+    assert code == 0, err
+    return json.loads(out)
 
 
 def replies(game, **wanted):

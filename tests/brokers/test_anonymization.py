@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 from anonymizing import GROUPS, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, make_study
+from helpers import PATIENT
 
 from mpc_rr.anonymization.masking import Noise
 from mpc_rr.network.address import BrokerUrl
@@ -24,7 +25,7 @@ STEP_5 = [
 
 
 def test_figure_1_comes_out_over_mqtt():
-    result = run_study(make_scenario(IN_GROUPS), transport="mqtt").outcome.result
+    result = run_study(make_scenario(IN_GROUPS, **PATIENT), transport="mqtt").outcome.result
     assert result.groups == GROUPS
     found = [sorted(v[0] for number, v in result.messages if number == group) for group in (0, 1)]
     assert found == [[20000, 27000, 30000, 35000], [40000, 43000, 45000, 48000]]
@@ -32,7 +33,7 @@ def test_figure_1_comes_out_over_mqtt():
 
 def test_figure_2_comes_out_over_mqtt(monkeypatch):
     monkeypatch.setattr(Noise, "draw", lambda _, own, __, ___: STEP_4[own])
-    result = run_study(make_scenario(MASKED), transport="mqtt").outcome.result
+    result = run_study(make_scenario(MASKED, **PATIENT), transport="mqtt").outcome.result
     assert [result.records[name] for name in NAMES] == [
         (p[:1], (STEP_4[p[1]], STEP_4[p[2]])) for p in PEOPLE
     ]
@@ -77,7 +78,7 @@ async def socks5_proxy():
 
 
 async def test_a_party_can_reach_the_broker_through_a_proxy():
-    study = make_study(IN_GROUPS)
+    study = make_study(IN_GROUPS, **PATIENT)
     with embedded_broker() as broker:
         async with socks5_proxy() as (port, asked):
             text = f"mqtt://{broker.user}:{broker.password}@{broker.where}"

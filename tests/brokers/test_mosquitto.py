@@ -1,18 +1,21 @@
 """What only another broker can show: passwords, TLS, and a broker that goes away and comes back."""
 
-import asyncio
+import contextlib
 import datetime as dt
 import gc
 import ipaddress
 import subprocess
+import threading
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from helpers import assert_tables, crosstabs, make_scenario, random_records
+from helpers import PATIENT, assert_tables, crosstabs, make_scenario, random_records
+from processes import LIMIT_S
 
+from mpc_rr.agents.outcome import State
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
@@ -54,7 +57,7 @@ def self_signed_certificate(folder):
 
 
 def assert_study_runs_at(url):
-    outcome = run_study(make_scenario(RECORDS, SIZES), broker=url).outcome
+    outcome = run_study(make_scenario(RECORDS, SIZES, **PATIENT), broker=url).outcome
     assert_tables(outcome.result.tables, crosstabs(RECORDS, SIZES))
 
 
@@ -90,7 +93,7 @@ def test_access_rules_that_forbid_our_topics_are_told(start_mosquitto, tmp_path)
     rules = tmp_path / "acl"
     rules.write_text("topic read nothing/#\n")
     _, url = start_mosquitto(f"allow_anonymous true\nacl_file {rules}")
-    scenario = make_scenario(RECORDS, SIZES, lobby_s=3, round_s=2)
+    scenario = make_scenario(RECORDS, SIZES, lobby_s=1, round_s=1)
     try:
         cause = run_study(scenario, broker=url).outcome.cause
     except BrokerError as error:
@@ -99,21 +102,43 @@ def test_access_rules_that_forbid_our_topics_are_told(start_mosquitto, tmp_path)
     assert "does not let us subscribe" in cause or "only 0 of 5 parties" in cause
 
 
-async def test_a_study_survives_a_broker_that_restarts(start_mosquitto):
+def test_a_study_survives_a_broker_that_restarts(start_mosquitto, monkeypatch, asked_again_soon):
     """Killed in the lobby and again in the rounds, without persistence: all queues are lost."""
     server, url = start_mosquitto()
     sizes = (5, 5, 5)
     records = random_records(24, sizes, seed=2)
-    scenario = make_scenario(records, sizes, lobby_s=60, round_s=30)
-    running = asyncio.create_task(asyncio.to_thread(run_study, scenario, broker=url))
-    for pause_s in (0.2, 0.5):  # the second may come too late on a fast machine
-        await asyncio.sleep(pause_s)
-        if running.done():
-            break
-        server.stop()
-        await asyncio.sleep(0.3)
+    missed, restarts = threading.Event(), {}
+    no_answer = MqttConnection._no_answer
+
+    def noticed(*args):
+        missed.set()
+        return no_answer(*args)
+
+    def come_back():
+        assert missed.wait(LIMIT_S), "nobody tries to connect"
         server.start()
-    result = await running
+
+    @contextlib.contextmanager
+    def watch(coordinator):
+        accept = coordinator.mailbox.accept
+
+        def accept_and_lose(raw):
+            accept(raw)
+            state = coordinator.progress.state
+            if state in {State.LOBBY, State.ROUNDS} - restarts.keys():
+                server.stop()
+                missed.clear()
+                restarts[state] = threading.Thread(target=come_back)
+                restarts[state].start()
+
+        coordinator.mailbox.accept = accept_and_lose
+        yield
+
+    monkeypatch.setattr(MqttConnection, "_no_answer", noticed)
+    result = run_study(make_scenario(records, sizes, **PATIENT), broker=url, watch=watch)
+    for restart in restarts.values():
+        restart.join()
+    assert list(restarts) == [State.LOBBY, State.ROUNDS]
     assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     for counts in result.parties.values():
         assert_tables(counts.tables, crosstabs(records, sizes))

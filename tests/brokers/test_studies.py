@@ -6,12 +6,14 @@ import math
 import aiomqtt
 import numpy as np
 import pytest
-from helpers import assert_tables, crosstabs, make_scenario, random_records
+from helpers import PATIENT, assert_tables, crosstabs, make_scenario, random_records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from processes import LIMIT_S
 
 from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.fragments import unbatch
+from mpc_rr.network.mailbox import _Wait
 from mpc_rr.protocols import secure_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
@@ -33,11 +35,14 @@ def populations(draw):
     return sizes, draw(st.lists(record, min_size=n, max_size=n))
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=12,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(populations())
 def test_counts_equal_numpys_crosstabs_on_both_transports(broker, population):
     sizes, records = population
-    scenario = make_scenario(records, sizes)
+    scenario = make_scenario(records, sizes, **PATIENT)
     expected = crosstabs(records, sizes)
     for options in ({"broker": broker}, {"transport": "memory"}):
         result = run_study(scenario, **options)
@@ -50,24 +55,26 @@ def listened_along(broker, scenario, **options):
     """Run a study while a client that may read everything listens; its result, and the capture."""
     captured = []
 
+    async def capture(client):
+        async for message in client.messages:
+            if message.topic.value == "mpc_rr/end":
+                return
+            payload = bytes(message.payload)
+            captured.extend(raw for _, raw in unbatch(payload) or [("", payload)])
+
     async def both():
         async with aiomqtt.Client(
-            broker.host, broker.port, username=broker.user, password=broker.password
+            broker.host,
+            broker.port,
+            username=broker.user,
+            password=broker.password,
+            timeout=LIMIT_S,
         ) as client:
             await client.subscribe("mpc_rr/#", qos=1)
-            study = asyncio.create_task(
-                asyncio.to_thread(run_study, scenario, broker=broker, **options)
-            )
-
-            async def capture():
-                while True:
-                    payload = bytes((await anext(client.messages)).payload)
-                    captured.extend(raw for _, raw in unbatch(payload) or [("", payload)])
-
-            listening = asyncio.create_task(capture())
-            result = await study
-            await asyncio.sleep(0.2)
-            listening.cancel()
+            listening = asyncio.create_task(capture(client))
+            result = await asyncio.to_thread(run_study, scenario, broker=broker, **options)
+            await client.publish("mpc_rr/end", qos=1)  # comes after all that came before
+            await asyncio.wait_for(listening, LIMIT_S)
             return result
 
     return asyncio.run(both()), captured
@@ -84,7 +91,7 @@ def test_the_broker_never_sees_a_plaintext_share(broker, monkeypatch):
 
     monkeypatch.setattr(secure_sum, "zero_shares", remembered)
     records = random_records(5, sizes, seed=3)
-    result, captured = listened_along(broker, make_scenario(records, sizes))
+    result, captured = listened_along(broker, make_scenario(records, sizes, **PATIENT))
     assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     everything = b"".join(captured)
     assert len(shares) == 5
@@ -106,7 +113,7 @@ def test_broker_and_coordinator_together_recover_no_more_records_than_promised(b
     """
     keep, sizes, n = 0.5, (2, 3, 2), 120
     records = random_records(n, sizes, seed=5)
-    scenario = make_scenario(records, sizes, protocol=RRIndependent(keep=keep))
+    scenario = make_scenario(records, sizes, protocol=RRIndependent(keep=keep), **PATIENT)
     result, captured = listened_along(broker, scenario, seed=8)
     everything = b"".join(captured)
     reports = result.outcome.result.reported
@@ -121,7 +128,7 @@ def test_broker_and_coordinator_together_recover_no_more_records_than_promised(b
 def test_a_real_broker_carries_nothing_that_adds_up_to_suppressed_counts(broker):
     sizes = (2, 3, 2)
     records = [*random_records(23, (2, 2, 2), seed=1), (1, 2, 1)]
-    scenario = make_scenario(records, sizes, protocol=ExactPairs(suppress_below=3))
+    scenario = make_scenario(records, sizes, protocol=ExactPairs(suppress_below=3), **PATIENT)
     result, captured = listened_along(broker, scenario)
     pooled = b"".join(captured) + b"".join(result.outcome.transcript)
     exact = np.concatenate(crosstabs(records, sizes), axis=None)
@@ -133,28 +140,36 @@ def test_a_real_broker_carries_nothing_that_adds_up_to_suppressed_counts(broker)
 def test_bundles_larger_than_a_piece_are_put_together_again(broker):
     sizes, n = (60, 60, 60), 26
     records = random_records(n, sizes, seed=4)
-    result = run_study(make_scenario(records, sizes), broker=broker)
+    result = run_study(make_scenario(records, sizes, **PATIENT), broker=broker)
     assert_tables(result.outcome.result.tables, crosstabs(records, sizes))
     largest = max(t.bytes_up for t in result.outcome.traffic.values())
     assert largest > 256 * 1024
 
 
-def test_a_silent_party_over_a_real_broker(nats):
+def test_a_silent_party_over_a_real_broker(nats, monkeypatch, asked_again_soon):
+    """Its time is up when everybody else has come, whenever that is."""
     sizes = (2, 3)
     records = random_records(5, sizes, seed=6)
     faults = Faults(silent=(PartyFault("party-2", "share"),))
-    scenario = make_scenario(records, sizes, faults=faults, minimum=4, round_s=1.0)
+    scenario = make_scenario(records, sizes, faults=faults, minimum=4, **PATIENT)
+    deadline = _Wait.deadline
+
+    def soon_if_alone(wait, timeout_s):
+        alone = (wait.step, *wait.missing) == ("share", "party-2")
+        return deadline(wait, 0.0 if alone else timeout_s)
+
+    monkeypatch.setattr(_Wait, "deadline", soon_if_alone)
     outcome = run_study(scenario, broker=nats).outcome
     rest = [record for k, record in enumerate(records) if k != 1]
     assert_tables(outcome.result.tables, crosstabs(rest, sizes))
     assert [e.name for e in outcome.excluded] == ["party-2"]
 
 
-def test_lost_and_repeated_messages_over_a_real_broker(nats):
+def test_lost_and_repeated_messages_over_a_real_broker(nats, asked_again_soon):
     sizes = (2, 3)
     records = random_records(6, sizes, seed=7)
     faults = Faults(loss=0.15, duplicate=0.2, reorder=0.2, delay_s=(0.0, 0.05))
-    scenario = make_scenario(records, sizes, faults=faults, lobby_s=20, round_s=6)
+    scenario = make_scenario(records, sizes, faults=faults, **PATIENT)
     outcome = run_study(scenario, broker=nats, seed=3).outcome
     assert_tables(outcome.result.tables, crosstabs(records, sizes))
 
@@ -170,7 +185,8 @@ PROTOCOLS = [
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_randomized_studies_are_the_same_on_both_transports(broker, protocol):
     """The same seed draws the same answers: the result is equal to the last bit."""
-    scenario = make_scenario(random_records(12, (2, 3, 2), seed=6), (2, 3, 2), protocol=protocol)
+    records = random_records(12, (2, 3, 2), seed=6)
+    scenario = make_scenario(records, (2, 3, 2), protocol=protocol, **PATIENT)
     real = run_study(scenario, broker=broker, seed=3).outcome.result
     simulated = run_study(scenario, transport="memory", seed=3).outcome.result
     assert real.digest == simulated.digest

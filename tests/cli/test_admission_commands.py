@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from cli_helpers import assert_one_line, finish, published_number, start
+from cli_helpers import assert_one_line, coordinate, patient, published_number, start
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
@@ -17,7 +17,7 @@ def registered(tmp_path, here):
     code, line, _ = here("registrar", "new", tmp_path / "registrar.key")
     assert code == 0
     text = (SCENARIOS / "hidden_in_groups.toml").read_text()
-    (tmp_path / "study.toml").write_text(line + text)
+    (tmp_path / "study.toml").write_text(line + patient(text))
     shutil.copy(SCENARIOS / "eight_neighbours.csv", tmp_path)
     return tmp_path
 
@@ -127,12 +127,12 @@ def test_people_with_passes_take_part_as_processes(here, registered, nats):
     url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
     study, csv = registered / "study.toml", registered / "eight_neighbours.csv"
     processes = [
-        start("coordinate", study, *url, "--json", "--out", registered / "out"),
+        coordinate(study, *url, "--json", "--out", registered / "out"),
         start("host", study, *url, "--csv", csv, "--rows", "1:7", "--passes", passes, "--json"),
         start("party", study, *url, "--csv", csv, "--row", "8", "--pass", passes / "8.pass",
               "--json"),
     ]  # fmt: skip
     for process in processes:
-        code, out, err = finish(process)
+        code, out, err = process.finish()
         assert code == 0, err
         assert published_number(json.loads(out), "k_reached") == 4

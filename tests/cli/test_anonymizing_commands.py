@@ -142,7 +142,7 @@ def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
     folder = tmp_path / "out"
     code, out, err = here("run", tmp_path / "study.toml", "--transport", "memory", "--out", folder)
     assert code == 0, err
-    note = "1 group gives salary away, because all of its members have the same: 1."
+    note = "1 group gives salary away, because all members have the same in it: 1."
     assert note in " ".join(out.split())
     here("report", folder)
     assert note in (folder / "report.html").read_text()

@@ -11,8 +11,8 @@ from cli_helpers import (
     RANDOMIZED,
     STUDY,
     assert_one_line,
+    coordinate,
     expected_counts,
-    finish,
     mpc_rr,
     published_counts,
     start,
@@ -32,26 +32,24 @@ def test_a_study_across_processes(small):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     broker = start("broker", "--port", port, "--password", "pw")
-    assert "broker ready" in broker.stdout.readline()
+    broker.until_it_says("broker ready")
     url = ["--broker", f"mqtt://study:pw@127.0.0.1:{port}"]
-    try:
-        (small / "me.json").write_text(json.dumps({"sport": "yes", "mood": "high"}))
-        study = small / "study.toml"
-        coordinator = start("coordinate", study, *url, "--out", small / "out", "--json")
-        parties = [
-            start("host", study, *url, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
-            start("party", study, *url, "--csv", small / "people.csv", "--row", "4", "--json",
-                  "--out", small / "mine"),
-            start("party", study, *url, "--record", small / "me.json", "--json", "--name", "eve"),
-        ]  # fmt: skip
-        for process in [coordinator, *parties]:
-            code, out, err = finish(process)
-            assert code == 0, err
-            assert published_counts(json.loads(out)) == expected_counts()
-    finally:
-        broker.send_signal(signal.SIGINT)
-        code, out, _ = finish(broker)
-    assert (code, out) == (0, "broker stopped\n")
+    (small / "me.json").write_text(json.dumps({"sport": "yes", "mood": "high"}))
+    study = small / "study.toml"
+    coordinator = coordinate(study, *url, "--out", small / "out", "--json")
+    parties = [
+        start("host", study, *url, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
+        start("party", study, *url, "--csv", small / "people.csv", "--row", "4", "--json",
+              "--out", small / "mine"),
+        start("party", study, *url, "--record", small / "me.json", "--json", "--name", "eve"),
+    ]  # fmt: skip
+    for process in [coordinator, *parties]:
+        code, out, err = process.finish()
+        assert code == 0, err
+        assert published_counts(json.loads(out)) == expected_counts()
+    broker.send_signal(signal.SIGINT)
+    code, out, _ = broker.finish()
+    assert (code, out.splitlines()[1:]) == (0, ["broker stopped"])
     assert "eve" in participation(small / "out")["counted_parties"]
     mine = json.loads((small / "mine" / "result.json").read_text())
     assert published_counts(mine) == expected_counts()
@@ -69,21 +67,21 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     rows = "".join(f"{('no', 'yes')[s]},{('low', 'middle', 'high')[m]}\n" for s, m in people)
     (tmp_path / "people.csv").write_text("sport,mood\n" + rows)
     study = tmp_path / "study.toml"
-    text = RANDOMIZED.replace("count = 5", "count = 20").replace("lobby_s = 20", "lobby_s = 120")
+    text = RANDOMIZED.replace("count = 5", "count = 20")
     study.write_text(text)
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(text + '[data]\ncsv = "people.csv"\n')
     url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", "--seed", "9"]
-    boss = start("coordinate", study, *url, "--out", tmp_path / "real", "--json")
+    boss = coordinate(study, *url, "--out", tmp_path / "real", "--json")
     parties = [
         start("party", study, *url, "--csv", tmp_path / "people.csv", "--row", row,
               "--name", f"party-{row:02}", "--state", tmp_path / f"state-{row}", "--json")
         for row in range(1, 21)
     ]  # fmt: skip
-    code, out, err = finish(boss, 150)
+    code, out, err = boss.finish()
     assert code == 0, err
     for party in parties:
-        assert finish(party)[0] == 0
+        assert party.finish()[0] == 0
     code, simulated, err = mpc_rr(
         "run", scenario, "--transport", "memory", "--seed", "9", "--json",
         "--out", tmp_path / "simulated",
@@ -100,7 +98,7 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
 @pytest.mark.broker
 def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
     study = small / "study.toml"
-    study.write_text(STUDY.replace("lobby_s = 20", "lobby_s = 1"))
+    study.write_text(STUDY.replace("_s = 600", "_s = 1"))
     url = f"mqtt://{nats.user}:{nats.password}@{nats.where}"
     code, _, err = mpc_rr(
         "party", study, "--csv", small / "people.csv", "--row", 1,
@@ -139,10 +137,10 @@ def test_a_host_keeps_books_for_each_record_and_writes_each_receipt(small, nats)
     people = ["--csv", small / "people.csv", "--state", small / "books", "--name", "clinic"]
 
     def reports(number):
-        coordinator = start("coordinate", study, *url, "--out", small / f"out-{number}", "--json")
+        coordinator = coordinate(study, *url, "--out", small / f"out-{number}", "--json")
         host = start("host", study, *url, *people, "--out", small / f"mine-{number}", "--json")
         for process in (coordinator, host):
-            code, _, err = finish(process)
+            code, _, err = process.finish()
             assert code == 0, err
         return (small / f"out-{number}" / "reports.csv").read_text()
 

@@ -6,7 +6,15 @@ from collections import Counter
 import msgspec
 import numpy as np
 import pytest
-from helpers import make_scenario, make_schema, make_study, random_records, setting, simulate
+from helpers import (
+    PATIENT,
+    make_scenario,
+    make_schema,
+    make_study,
+    random_records,
+    setting,
+    simulate,
+)
 from test_collaborative_k_anonymity import telling, with_mailbox
 
 from mpc_rr.agents.account import Account
@@ -40,8 +48,8 @@ RECORDS = random_records(N, SIZES, seed=3)
 BLOCKS = BlockAggregation(p=0.5, floor=0.4, block=12)
 
 
-def scenario(protocol=BLOCKS, *, faults=None, minimum=None, records=RECORDS):
-    return make_scenario(records, SIZES, protocol=protocol, faults=faults, minimum=minimum)
+def scenario(protocol=BLOCKS, *, records=RECORDS, **study):
+    return make_scenario(records, SIZES, protocol=protocol, **study)
 
 
 def run(protocol=BLOCKS, *, seed=1, **options):
@@ -83,7 +91,7 @@ def test_everybody_answers_one_view_and_the_tables_follow():
 @pytest.mark.broker
 def test_the_same_seed_gives_the_same_over_mqtt():
     simulated = run(seed=7).outcome.result
-    sent = run_study(scenario(), transport="mqtt", seed=7).outcome.result
+    sent = run_study(scenario(**PATIENT), transport="mqtt", seed=7).outcome.result
     assert simulated.answers == sent.answers
     assert simulated.shown == sent.shown
 
