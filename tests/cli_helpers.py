@@ -39,9 +39,9 @@ def start(*arguments, **options):
     return processes.start([sys.executable, "-m", "mpc_rr", *map(str, arguments)], **options)
 
 
-def coordinate(*arguments):
+def coordinate(*arguments, **options):
     """Start a coordinator, and wait until it is there for the parties: none has to ask twice."""
-    coordinator = start("coordinate", *arguments)
+    coordinator = start("coordinate", *arguments, **options)
     coordinator.until_it_says("coordinator fingerprint")
     return coordinator
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from cli_helpers import assert_one_line, mpc_rr, start
+from cli_helpers import assert_one_line, coordinate, mpc_rr, start
 
 import mpc_rr as package
 from mpc_rr.errors import InputError
@@ -82,7 +82,7 @@ def test_the_file_of_the_page_goes_through_every_command(mean, nats, way):
     url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", *plugin]
     csv = ["--csv", mean / "people.csv"]
     agents = [
-        start("coordinate", "mean.toml", *url, "--json", "--out", "real", cwd=mean, **options),
+        coordinate("mean.toml", *url, "--json", "--out", "real", cwd=mean, **options),
         start("party", "mean.toml", *url, *csv, "--row", "1", "--json", "--out", "mine", cwd=mean,
               **options),
         start("host", "mean.toml", *url, *csv, "--rows", "2:5", "--json", cwd=mean, **options),
