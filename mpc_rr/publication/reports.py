@@ -1,6 +1,7 @@
 """Randomized records under their parties' names, or views of them, and what they tell."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -284,20 +285,17 @@ class CollectedViews(Ending, frozen=True):
 
     def _reports_sheet(self) -> Sheet:
         attributes, design = self.schema.attributes, self.design
+        views = [[attributes[a] for a in view] for view in design.views]
+        names = [" & ".join(a.name for a in view) for view in views]
+        combinations = [
+            [" & ".join(words) for words in itertools.product(*(a.categories for a in view))]
+            for view in views
+        ]
         lines = [["party", "view", "reported", "report"]]
         for party, report in self.answers.items():
             number, cells = read_report(report, design)
-            view = design.views[number]
-            shape = tuple(attributes[a].size for a in view)
-            combinations = [
-                " & ".join(
-                    attributes[a].categories[int(code)]
-                    for a, code in zip(view, np.unravel_index(cell, shape), strict=True)
-                )
-                for cell in cells
-            ]
-            names = " & ".join(attributes[a].name for a in view)
-            lines.append([party, names, " | ".join(combinations), report.hex()])
+            reported = " | ".join(combinations[number][cell] for cell in cells)
+            lines.append([party, names[number], reported, report.hex()])
         what = "each party's view, what it reported, and the report's bytes"
         return Sheet.of(REPORTS, what, csv_text(lines))
 
