@@ -65,7 +65,8 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def say(message: str) -> None:
     """One line on standard error."""
     with contextlib.suppress(OSError):
-        typer.echo(f"mpc-rr: {message}", err=True)
+        plain = "".join(c if c.isprintable() else " " for c in message)
+        typer.echo(f"mpc-rr: {plain}", err=True)
 
 
 def run_app(app: typer.Typer) -> None:

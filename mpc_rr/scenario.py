@@ -18,7 +18,7 @@ from typing import Any, Literal
 import msgspec
 
 from mpc_rr.data import Generator, read_csv, read_text
-from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError
+from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError, one_line
 from mpc_rr.network.messages import (
     AGENT_MESSAGES,
     NAME_RULE,
@@ -88,6 +88,12 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     registrar: str | None = None
     """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
 
+    def __post_init__(self) -> None:
+        lines = {"title": [self.title], "description": self.description.split("\n")}
+        for field, texts in lines.items():
+            if not all(text.isprintable() for text in texts):
+                raise ScenarioError(f"{field}: it has characters that cannot be printed")
+
 
 class Study(Definition, frozen=True, kw_only=True):
     """What all agents of a study must agree on."""
@@ -105,7 +111,14 @@ class Study(Definition, frozen=True, kw_only=True):
 
         What came later to the format and is not used is left out, so that older digests stay.
         """
-        return _digest(msgspec.json.encode(self, order="deterministic"))
+        # Which language comes first decides what people read; JSON objects have no order.
+        words = [
+            [name, field, [*text.items()]]
+            for name, field, text in self.schema.texts()
+            if isinstance(text, dict)
+        ]
+        told = msgspec.json.encode(words) if words else b""
+        return _digest(msgspec.json.encode(self, order="deterministic"), told)
 
     @property
     def setting(self) -> Setting:
@@ -173,11 +186,11 @@ DIGESTED = (
 
 
 @functools.lru_cache(maxsize=8)
-def _digest(study: bytes) -> bytes:
+def _digest(study: bytes, words: bytes) -> bytes:
     """Once for all parties of a host."""
     tables = msgspec.json.decode(study)
     canonical = msgspec.json.encode(_without_unused({key: tables[key] for key in DIGESTED}))
-    return hashlib.sha256(b"mpc-rr study v1\0" + canonical).digest()
+    return hashlib.sha256(b"mpc-rr study v1\0" + canonical + words).digest()
 
 
 def _without_unused(value: Any) -> Any:
@@ -432,17 +445,24 @@ def _check_study(study: Study) -> None:
             f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
             'type = "numeric"'
         )
-    try:
-        study.protocol.check(study.setting)
-        study.protocol.stated(study.setting)
-    except InputError as error:
-        raise ScenarioError(f"protocol: {error}") from None
+    _check_protocol(study)
     for field in ("lobby_s", "round_s"):
         seconds = getattr(study.deadlines, field)
         if not 0 < seconds < math.inf:
             raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
     if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
         raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
+
+
+def _check_protocol(study: Study) -> None:
+    try:
+        study.protocol.check(study.setting)
+        study.protocol.stated(study.setting)
+    except InputError as error:
+        raise ScenarioError(f"protocol: {error}") from None
+    except Exception as error:
+        what = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
+        raise ScenarioError(f"protocol: {study.protocol.name} cannot check it: {what}") from error
 
 
 def _check_faults(faults: Faults, study: Study) -> None:

@@ -4,7 +4,7 @@ import difflib
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -38,6 +38,10 @@ def text_fault(text: Text) -> str | None:
     if not all(word.strip() and word.isprintable() for word in words):
         return "it must be one line that can be printed, and not empty"
     return None
+
+
+def _languages(texts: Mapping[str, Text] | None) -> set[str]:
+    return {lang for text in (texts or {}).values() if isinstance(text, dict) for lang in text}
 
 
 def in_language(text: Text, language: str | None = None) -> str:
@@ -106,6 +110,10 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _check_words(self) -> None:
         """Labels and questions are one printable line each, and labels are those of categories."""
         where = f"attribute {self.name!r}"
+        if not all(word.isprintable() for word in (self.name, *self.categories)):
+            raise SchemaError(
+                f"attribute {self.name!r}: its name or a category cannot be printed on one line"
+            )
         given = {"label": self.label, "question": self.question}
         for category, words in (self.labels or {}).items():
             if category not in self.categories:
@@ -115,6 +123,10 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             fault = None if text is None else text_fault(text)
             if fault is not None:
                 raise SchemaError(f"{where}: {field}: {fault}")
+        for language in (None, *_languages(self.labels)) if self.labels else ():
+            shown = [self.category_title(category, language) for category in self.categories]
+            if len(set(shown)) < len(shown):
+                raise SchemaError(f"{where}: labels: two categories would look the same")
 
     def title(self, language: str | None = None) -> str:
         """What people call it: its label, or its name."""
@@ -270,6 +282,11 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         repeated = {name for name in names if names.count(name) > 1}
         if repeated:
             raise SchemaError(f"attribute {min(repeated)!r} is in the schema twice")
+        for language in (None, *self.languages):
+            shown = [attribute.title(language) for attribute in self.attributes]
+            alike = {title for title in shown if shown.count(title) > 1}
+            if alike:
+                raise SchemaError(f"two attributes would both be called {min(alike)!r}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -282,17 +299,33 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(attribute.size for attribute in self.attributes)
 
     def attribute(self, name: str) -> Attribute:
-        """One attribute, by its name."""
+        """One attribute, by its name; `SchemaError` if there is none."""
+        if name not in self.names:
+            raise SchemaError(f"there is no attribute {name!r}; they are {', '.join(self.names)}")
         return self.attributes[self.names.index(name)]
+
+    def texts(self) -> Iterator[tuple[str, str, Text]]:
+        """All words for people: of which attribute, for what, and the words."""
+        for a in self.attributes:
+            named = {"label": a.label, "question": a.question}
+            labels = {f"labels.{category}": text for category, text in (a.labels or {}).items()}
+            for field, text in (named | labels).items():
+                if text is not None:
+                    yield a.name, field, text
 
     @property
     def languages(self) -> tuple[str, ...]:
         """The languages in which any label or question is given, in order."""
         found: dict[str, None] = {}
-        for a in self.attributes:
-            for text in (a.label, a.question, *(a.labels or {}).values()):
-                found |= dict.fromkeys(text if isinstance(text, dict) else ())
+        for _, _, text in self.texts():
+            found |= dict.fromkeys(text if isinstance(text, dict) else ())
         return tuple(found)
+
+    def check_language(self, language: str | None) -> None:
+        """`SchemaError` if nothing is said in this language."""
+        known = self.languages
+        if language is not None and known and language not in known:
+            raise SchemaError(f"the study has no words in {language!r}; it has {', '.join(known)}")
 
     def pick(self, names: Sequence[str]) -> tuple[Attribute, ...]:
         """Some attributes, by their names."""

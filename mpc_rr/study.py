@@ -29,7 +29,7 @@ from mpc_rr.publication.parts import Absence, Participation, Publication
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
 from mpc_rr.schema import Record
-from mpc_rr.show.fragment import STYLE, fragment
+from mpc_rr.show.fragment import STYLE, fragment, text_of
 from mpc_rr.show.words import Words
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import Faults, FaultyTransport
@@ -72,8 +72,9 @@ class StudyResult:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        words = Words(self.study.schema)
-        return f"<style>{STYLE}</style>" + fragment(self.publication, words)
+        cause = "" if self.outcome.result is not None else f"Aborted: {self.outcome.cause}"
+        shown = fragment(self.publication, Words(self.study.schema), before=text_of(cause))
+        return f'<style>{STYLE}</style><div class="mpc-rr">{shown}</div>'
 
 
 @contextlib.contextmanager

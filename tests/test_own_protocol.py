@@ -155,13 +155,27 @@ def test_a_name_is_given_once(mean, own_registry):
         registry.load_plugin(other)
     with pytest.raises(InputError, match="two protocols 'exact_pairs': one from mpc-rr, one from"):
         registry.load_plugin(changed(mean, 'tag="secure_mean"', 'tag="exact_pairs"'))
+    changed(mean, "1 << 61", "1 << 59", "secure_mean.py")  # a file that was edited replaces itself
+    registry.load_plugin(mean / "secure_mean.py")
+    kind = registry.kind_of("secure_mean")
+    assert sys.modules[kind.__module__].MODULUS == 1 << 59
+    dotted = changed(mean, 'tag="secure_mean"', 'tag="other_mean"', "mean.v1-2.py")
+    registry.load_plugin(dotted)
+    assert registry.kind_of("other_mean").__module__.isidentifier()
 
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
         ("    messages = (Part, Held)\n", "", "lacks messages"),
-        ("async def coordinator", "async def coordinate", "defines no protocol"),
+        ("async def coordinator", "async def coordinate", "lacks coordinator"),
+        ("def disclosures", "def disclosure", "lacks disclosures"),
+        ('step, way = "mean_held", "publish"', 'way = "publish"', "Held has no step"),
+        ('"mean_held"', '"mean_part"', "two of its messages have the step 'mean_part'"),
+        ('"mean_held"', '"hello"', "the step 'hello' is one of the agents' own"),
+        ('"publish"\n', '"shout"\n', "Held: way is one of report, confide"),
+        ("import mpc_rr", "import sys; sys.exit(3)", "cannot be used: SystemExit"),
+        ("(mpc_rr.StudyProtocol, frozen=True", "(dict, frozen=True", "cannot be used|defines no"),
         ("def publish(self", "def publsh(self", "line 24.*Mean must say what it publishes"),
         ('tag="secure_mean"', 'tag="Secure mean"', "has no proper name"),
         ("import mpc_rr", "import mpc_rr, nothing_of_the_kind", "line 3.*No module named"),
@@ -199,11 +213,34 @@ def test_who_is_told_nothing_is_told_that(mean):
     assert "does not say what it gives away" in " ".join(out.split())
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("return self.ending(schema, await session.relay(Held))", "await session.relay(Held)",
+         "it returned NoneType, not an Ending"),
+        ("return [mpc_rr.ExactSum", "[mpc_rr.ExactSum", "does not state what it discloses"),
+        ("what = f\"exact mean of {self.of}\"", "what = 1 / 0", "ZeroDivisionError"),
+    ],
+    ids=["no ending", "no disclosures", "disclosures that fail"],
+)  # fmt: skip
+def test_what_is_forgotten_is_one_line(mean, old, new, says):
+    broken = changed(mean, old, new)
+    run = ["run", mean / "mean.toml", "--plugin", broken, "--transport", "memory"]
+    code, _, err = mpc_rr(*run, "--out", mean / "run")
+    assert code in (1, 2)
+    assert_one_line(err, says)
+
+
 def test_what_it_is_about_must_be_asked(mean, own_registry):
     registry.load_plugin(mean / "secure_mean.py")
     study = mean / "mean.toml"
+    words = study.read_text()
+    study.write_text(words.replace('of = "income"', 'of = "place"'))
+    with pytest.raises(InputError, match="of: 'place' is no number"):
+        load_scenario(study)
+    study.write_text(words)
     study.write_text(study.read_text().replace('of = "income"', 'of = "incme"'))
-    with pytest.raises(InputError, match="it is about 'incme', which is not in the schema"):
+    with pytest.raises(InputError, match="there is no attribute 'incme'; they are income, place"):
         load_scenario(study)
 
 
@@ -229,8 +266,12 @@ def test_a_publication_that_fails_leaves_a_folder_that_can_be_mended(mean):
     [
         ("return self.ending(schema, await session.relay(Held))", "return 1 / 0"),
         ("held = await session.exchange", "held = 1 / 0 or await session.exchange"),
+        (
+            "async def coordinator(self, session, schema):\n",
+            "async def coordinator(self, session, schema):\n        return 1 / 0\n",
+        ),
     ],
-    ids=["coordinator", "party"],
+    ids=["coordinator", "party", "at once"],
 )
 def test_a_protocol_that_fails_is_one_line_and_leaves_what_happened(mean, old, new):
     broken = changed(mean, old, new)

@@ -19,23 +19,24 @@ from randomized import ALL
 from rich.console import Console
 
 from mpc_rr.cli import studies
-from mpc_rr.errors import InputError
-from mpc_rr.network import messages
+from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.network.messages import Message
 from mpc_rr.privacy.disclosures import ExactSum, Told, Unstated
 from mpc_rr.protocols import registry
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.publication.ending import Draft, Ending, published
-from mpc_rr.publication.parts import Axis, Finding, Publication, Table
+from mpc_rr.publication.parts import Axis, Figure, Finding, Publication, Sheet, Table
 from mpc_rr.results.asking import read_askable
-from mpc_rr.results.folder import party_result, read_folder, write_results
+from mpc_rr.results.folder import CutShort, party_result, read_folder, write_results
 from mpc_rr.results.format import json_schema, to_json
 from mpc_rr.results.replay import DoesNotHold
 from mpc_rr.results.verification import publish_anew, verify
 from mpc_rr.scenario import load_scenario
+from mpc_rr.show.fragment import fragment
 from mpc_rr.show.report import report
 from mpc_rr.show.terminal import show_publication
+from mpc_rr.show.words import Words
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study import StudyResult, run_study
 
@@ -199,27 +200,146 @@ def test_a_part_that_cannot_be_computed_becomes_a_note(function, tmp_path, monke
     verify(tmp_path / "mended")
 
 
-def test_what_was_received_is_on_disk_before_anything_is_computed(tmp_path, monkeypatch):
-    """Whatever ends the process while it computes, the folder that stays can be finished."""
-    there = {}
+ABSENT = {
+    "nobody": SCENARIOS["rr_views"],
+    "silent": make_scenario(
+        RECORDS, SIZES, protocol=ALL["rr_views"], minimum=12,
+        faults=Faults(silent=(PartyFault("party-03", "view_answer"),)),
+    ),
+    "dropped out": SCENARIOS["masked_sum"],
+    "excluded": make_scenario(
+        RECORDS, SIZES, minimum=12, faults=Faults(silent=(PartyFault("party-03", "share"),))
+    ),
+}  # fmt: skip
 
-    def look(self):
-        place = tmp_path / "run.unfinished"
-        there.update({p.name: p.read_bytes() for p in place.iterdir()})
+
+@pytest.mark.parametrize("who", ABSENT)
+def test_what_was_received_is_on_disk_before_anything_is_computed(who, tmp_path, monkeypatch):
+    """Whatever ends the process while it computes, the folder that stays can be finished."""
+
+    def stopped(self):
         raise KeyboardInterrupt
 
-    result = run_study(SCENARIOS["rr_views"], transport="memory", seed=2)
+    result = run_study(ABSENT[who], transport="memory", seed=2)
     with monkeypatch.context() as patched:
-        patched.setattr(StudyResult, "publication", property(look))
-        write_results(result, tmp_path / "run")
-    assert {"study.json", "transcript.jsonl", "cost.json", "result.json"} <= set(there)
-    (tmp_path / "killed.unfinished").mkdir()
-    for name, content in there.items():
-        (tmp_path / "killed.unfinished" / name).write_bytes(content)
-    for folder in ("run", "killed.unfinished"):
-        assert "computing was cut short" in report(tmp_path / folder)
-        publish_anew(tmp_path / folder, tmp_path / f"whole-{folder}")
-        verify(tmp_path / f"whole-{folder}")
+        patched.setattr(StudyResult, "publication", property(stopped))
+        with pytest.raises(
+            CutShort, match=r"interrupted; what was received is in .*mpc-rr publish"
+        ):
+            write_results(result, tmp_path / "run")
+    left = tmp_path / "run.unfinished"
+    assert not (tmp_path / "run").exists()
+    assert {path.name for path in left.iterdir()} == {
+        "study.json", "transcript.jsonl", "cost.json", "cost.csv", "result.json",
+    }  # fmt: skip
+    assert "computing was cut short" in report(left)
+    with pytest.raises(DoesNotHold, match="incomplete"):
+        verify(left)
+    publish_anew(left, tmp_path / "run")
+    verify(tmp_path / "run")
+    write_results(result, tmp_path / "direct")
+    ours = read_folder(tmp_path / "run").file.publication
+    assert ours.tables == read_folder(tmp_path / "direct").file.publication.tables
+    absent = {(a.party, a.how, a.step) for a in ours.participation.absent}
+    assert absent == {(a.party, a.how, a.step) for a in result.publication.participation.absent}
+
+
+def test_a_disk_that_fills_up_keeps_what_was_received(tmp_path, monkeypatch):
+    result = run_study(SCENARIOS["rr_views"], transport="memory", seed=2)
+    before = Path.write_bytes
+
+    def full(self, content):
+        if self.name == "reports.csv":
+            raise OSError(28, "No space left on device")
+        return before(self, content)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_bytes", full)
+        with pytest.raises(ResultsError, match="No space left on device; what was received is in"):
+            write_results(result, tmp_path / "run")
+    publish_anew(tmp_path / "run.unfinished", tmp_path / "run")
+    verify(tmp_path / "run")
+
+
+class _Given(Ending, frozen=True):
+    """Publishes whatever a test gives it."""
+
+    given: object
+
+    def publish(self, study):
+        return self.given
+
+
+def table(**changed):
+    parts = {"name": "t", "axes": SCENARIO_AXES, "kind": "share", "values": (0.5,) * 6}
+    return Publication(tables=(Table(**(parts | changed)),))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (None, "returned NoneType, not a Publication"),
+        ("all is well", "returned str"),
+        (Publication(findings=(Finding(text="\ud800"),)), "surrogates|utf-8"),
+        (
+            Publication(findings=(Finding(text="x", numbers={"x": object()}),)),
+            "object in an ending",
+        ),
+        (table(values=(0.5,) * 5), "has not one value for each of its cells"),
+        (table(low=(0.5,)), "has not one value"),
+        (table(kind="money"), "Invalid enum value 'money'"),
+        (
+            Publication(sheets=(Sheet.of("result.json", "x", "x"),)),
+            "cannot be called 'result.json'",
+        ),
+        (Publication(sheets=(Sheet.of("../x.csv", "x", "x"),)), "cannot be called '../x.csv'"),
+        (Publication(sheets=(Sheet.of("/x.csv", "x", "x"),)), "cannot be called '/x.csv'"),
+        (Publication(sheets=(Sheet.of("x", "x", "x"),) * 2), "two parts are called 'x'"),
+    ],
+)
+def test_what_cannot_be_written_becomes_a_note(given, says):
+    study = setting(make_study(3).schema, 3)
+    found = published(_Given(given), study, lambda _: [Told(what="t", attributes=())])
+    (note,) = found.notes
+    assert note.incomplete
+    assert re.search(says, note.text), note.text
+    assert found.participation.expected == 3
+    msgspec.json.encode(found)
+
+
+def test_numbers_of_numpy_and_those_that_json_does_not_have_are_no_obstacle():
+    given = Publication(
+        findings=(Finding(text="x", numbers={"mean": np.float64(1.5), "n": np.int64(3)}),),
+        tables=table(unbiased=(np.nan, np.inf, 0.1, 0.2, 0.3, 0.4)).tables,
+    )
+    study = setting(make_study(3).schema, 3)
+    found = published(_Given(given), study, lambda _: [Told(what="t", attributes=())])
+    assert not found.notes
+    assert found.findings[0].numbers == {"mean": 1.5, "n": 3}
+    assert found.tables[0].unbiased == (None, None, 0.1, 0.2, 0.3, 0.4)
+    assert msgspec.json.decode(msgspec.json.encode(found), type=Publication) == found
+
+
+def test_counts_of_one_attribute_are_shown_as_counts():
+    axis = Axis(attribute="mood", categories=("low", "high"))
+    given = Publication(
+        tables=(
+            Table(name="heads", axes=(axis,), kind="count", values=(3, None), main=True),
+            Table(name="bare", axes=(Axis(attribute="sport", categories=("no", "yes")),),
+                  kind="share", values=(0.25, 0.75)),
+        ),
+        figures=(Figure(kind="intervals", of="heads"),),
+    )  # fmt: skip
+    schema = make_study(3).schema
+    shown = fragment(given, Words(schema))
+    assert "300" not in shown
+    assert "<h2>Counts and Shares</h2>" in shown
+    assert "75.0%" in shown  # not worth a picture, but there
+    text = io.StringIO()
+    show_publication(Console(file=text, width=100), given, schema)
+    assert "Counts" in text.getvalue()
+    assert "hidden" in text.getvalue()
+    assert "%" not in text.getvalue()
 
 
 def test_an_ending_without_publish_is_no_class():
@@ -284,8 +404,10 @@ def test_a_folder_of_format_1_is_verified_reported_and_brought_to_format_2(
     assert len(verify(folder)) == 5
     page = report(folder)
     assert "Who took part" in page
-    if name == "k_anonymity_ties":
-        return  # its groups followed the names, as they must not any more
+    if name == "k_anonymity_ties":  # its groups followed the names, as they must not any more
+        with pytest.raises(InputError, match="made by a rule that has changed since"):
+            publish_anew(folder, tmp_path / "new")
+        return
     publish_anew(folder, tmp_path / "new")
     assert read_folder(tmp_path / "new").version == 2
     assert len(verify(tmp_path / "new")) == 5
@@ -317,6 +439,9 @@ def test_a_changed_folder_of_format_1_is_noticed(old_folders, name, tmp_path):
         (folder / "result.json").write_text(json.dumps(document | {key: changed}))
         with pytest.raises((DoesNotHold, InputError)):
             verify(folder)
+    (folder / "result.json").write_text(json.dumps(document | {"conclusion": "90 % smoke"}))
+    with pytest.raises(DoesNotHold, match="'conclusion' has no place in format 1"):
+        verify(folder)
 
 
 # ── Words on things ────────────────────────────────────────────────────────────────────────────
@@ -353,7 +478,7 @@ def test_a_protocol_names_every_step_in_which_its_parties_send(results, name):
 
 def test_built_in_protocols_and_those_from_outside_are_told_apart_by_their_origin_alone():
     assert {registry.origin(name) for name in registry.known()} == {registry.BUILT_IN}
-    assert messages.Hello not in registry.known().values()
+    assert len(registry.known()) == 11
 
 
 LABELLED = """
@@ -410,7 +535,15 @@ def test_labels_are_for_people_and_identifiers_stay(labelled, tmp_path):
 
 
 def test_words_are_part_of_what_people_agree_to(labelled, tmp_path):
-    """Another question is another study; none at all is the study as it was before."""
+    """Another question is another study, as is one that is shown first; without any it is the
+    study as it was before."""
+    swapped = LABELLED.replace(
+        '{ en = "Do you have a car?", de = "Haben Sie ein Auto?" }',
+        '{ de = "Haben Sie ein Auto?", en = "Do you have a car?" }',
+    )
+    assert swapped != LABELLED
+    (tmp_path / "swapped.toml").write_text(swapped)
+    assert load_scenario(tmp_path / "swapped.toml").study.digest != labelled.study.digest
     (tmp_path / "other.toml").write_text(LABELLED.replace("have a car", "steal cars"))
     assert load_scenario(tmp_path / "other.toml").study.digest != labelled.study.digest
     bare = re.sub(r"^(label|question|labels) = .*\n", "", LABELLED, flags=re.MULTILINE)
@@ -430,6 +563,10 @@ def test_words_are_part_of_what_people_agree_to(labelled, tmp_path):
         ('de = "Auto"', '"de de" = "Auto"', "'de de' is no language"),
         ('label = "Where you live"', "label = {}", "it is in no language"),
         ('label = "Where you live"', "label = 3", "schema.place.label"),
+        ('label = "Where you live"', 'label = "Car"', "two attributes would both be called 'Car'"),
+        ('no = "–"', 'no = "Ja"', "two categories would look the same"),
+        ('title = "Words"', 'title = "W\\u001b[8m"', "title: it has characters that cannot be"),
+        ('"city"', '"ci\\u202ety"', "name or a category cannot be printed"),
     ],
 )
 def test_words_that_cannot_be_shown_are_told(tmp_path, old, new, says):

@@ -20,6 +20,7 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import party_result, write_party_result, write_results
 from mpc_rr.results.replay import DoesNotHold
 from mpc_rr.results.verification import publish_anew, verify
@@ -151,7 +152,7 @@ ALICE = {"party": "party-01", "how": "silent", "step": "", "reason": ""}
     ("name", "path", "value"),
     [
         ("rr_independent", f"{PEOPLE}.counted", 99),
-        ("rr_independent", f"{PEOPLE}.asked", 99),
+        ("rr_independent", f"{PEOPLE}.present", 99),
         ("rr_independent", f"{PEOPLE}.expected", 99),
         ("rr_independent", f"{PEOPLE}.counted_parties", []),
         ("rr_independent", f"{PEOPLE}.absent", [ALICE]),
@@ -184,6 +185,8 @@ ALICE = {"party": "party-01", "how": "silent", "step": "", "reason": ""}
         ("rr_views", "admission", "by a registrar"),
         ("exact_pairs", "run", "00"),
         ("exact_pairs", "coordinator", "00"),
+        ("exact_pairs", "cause", "party-01 cheated"),
+        ("exact_pairs", "culprits", ["party-01"]),
     ],
 )
 def test_a_changed_result_is_noticed(honest, tmp_path, name, path, value):
@@ -215,6 +218,57 @@ def test_a_changed_or_missing_table_is_noticed(honest, tmp_path, file):
     (folder / file).unlink()
     with pytest.raises(DoesNotHold, match="cannot be read"):
         verify(folder)
+
+
+@pytest.mark.parametrize("ends", ["\r\n", "\r"])
+def test_a_table_with_other_line_ends_is_another_file(honest, tmp_path, ends):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    sheet = folder / "pairs" / "01-a0--a1.csv"
+    sheet.write_bytes(sheet.read_bytes().replace(b"\n", ends.encode()))
+    with pytest.raises(DoesNotHold, match=r"\.csv is not what follows"):
+        verify(folder)
+
+
+@pytest.mark.parametrize("key", ["session", "step", "sender", "more"])
+def test_what_stands_beside_a_message_must_be_what_is_in_it(honest, tmp_path, key):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    lines = lines_of(folder)
+    lines[3][key] = "forged"
+    write_lines(folder, lines)
+    with pytest.raises(DoesNotHold, match="line 4: not a message"):
+        verify(folder)
+
+
+def test_files_that_nobody_vouches_for_are_named(honest, tmp_path):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    (folder / "pairs" / "99-lies.csv").write_text("a,b\n")
+    assert "other files in the folder: pairs/99-lies.csv" in " ".join(verify(folder))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/etc/hostname", "../secret.csv", "nothing.csv"])
+def test_a_folder_is_not_asked_about_files_outside_it(honest, tmp_path, name):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    (tmp_path / "secret.csv").write_text("secret\n1\n")
+    result = json.loads((folder / "result.json").read_text())
+    result["publication"]["randomization"]["sheet"] = name
+    (folder / "result.json").write_text(json.dumps(result))
+    with pytest.raises(InputError) as raised:
+        read_askable(folder)
+    assert "secret\n" not in str(raised.value)
+    (folder / "reports.csv").write_text((folder / "reports.csv").read_text().replace("v1", "v0"))
+    result["publication"]["randomization"]["sheet"] = "reports.csv"
+    (folder / "result.json").write_text(json.dumps(result))
+    with pytest.raises(InputError, match="not the sheet of reports that was published"):
+        read_askable(folder)
+
+
+def test_files_that_are_links_are_not_followed(honest, tmp_path):
+    folder = copy(honest, "rr_independent", tmp_path / "run")
+    (tmp_path / "secret").write_text("secret")
+    (folder / "cost.csv").unlink()
+    (folder / "cost.csv").symlink_to(tmp_path / "secret")
+    with pytest.raises(InputError, match=r"cost\.csv is not there as a file"):
+        publish_anew(folder, tmp_path / "new")
 
 
 def test_a_changed_study_is_noticed(honest, tmp_path):
@@ -341,11 +395,12 @@ def test_a_folder_can_be_published_anew_from_its_transcript(honest, tmp_path, na
     result = json.loads((folder / "result.json").read_text())
     people = result["publication"]["participation"]
     result["publication"] = {"participation": people}
+    result["publication"]["notes"] = [{"text": "cut short", "incomplete": True}]
     (folder / "result.json").write_text(json.dumps(result))
     for sheet in folder.rglob("*.csv"):
         if sheet.name != "cost.csv":
             sheet.unlink()
-    with pytest.raises(DoesNotHold):
+    with pytest.raises(DoesNotHold, match=r"is incomplete: .* `mpc-rr publish"):
         verify(folder)
     publish_anew(folder, tmp_path / "whole")
     verify(tmp_path / "whole")

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.errors import InputError
-from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.disclosures import Disclosure, told_in_words
 from mpc_rr.privacy.ledger import Ledger, Release, bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.scenario import Study
@@ -130,6 +130,7 @@ class Account:
             "registrar": study.registrar is not None,
             "questions": {
                 a.name: {
+                    "label": a.title(language),
                     "question": a.asked(language),
                     "answers": [a.category_title(c, language) for c in a.categories] or [a.answers],
                 }
@@ -145,7 +146,7 @@ class Account:
                 for event in planned
             ],
             "epsilon": bounded(cost),
-            "in_words": in_words(cost),
+            "in_words": told_in_words(planned),
             "spent_before": bounded(spent),
             "total": bounded(spent + cost),
             "total_in_words": in_words(spent + cost),

@@ -58,7 +58,7 @@ from mpc_rr.network.messages import (
 from mpc_rr.network.sealed import Opened, Rejected
 from mpc_rr.network.session import CoordinatorSession
 from mpc_rr.network.transport import Transport
-from mpc_rr.publication.ending import Ending
+from mpc_rr.publication.ending import Ending, checked_ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 
@@ -338,7 +338,7 @@ class Coordinator:
         self._enter(State.ROUNDS)
         protocol = session.sub(self.study.protocol.name)
         try:
-            return await self._protocol.coordinator(protocol, self.study.schema)
+            return checked_ending(await self._protocol.coordinator(protocol, self.study.schema))
         except MpcRrError as error:
             if isinstance(error, StudyError):
                 raise

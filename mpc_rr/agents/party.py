@@ -60,7 +60,7 @@ from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session import PartySession
 from mpc_rr.network.transport import Transport
 from mpc_rr.privacy.ledger import OverdrawnError
-from mpc_rr.publication.ending import Ending
+from mpc_rr.publication.ending import Ending, checked_ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
@@ -350,7 +350,9 @@ class Party:
     async def _protocol_run(self, session: PartySession) -> Ending:
         self._in_protocol = True
         try:
-            return await self._protocol.party(session, self.study.schema, self._record)
+            return checked_ending(
+                await self._protocol.party(session, self.study.schema, self._record)
+            )
         except StateError:
             raise
         except OverdrawnError:  # how much was spent elsewhere is nobody's business

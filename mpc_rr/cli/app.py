@@ -82,7 +82,6 @@ PluginOption = Annotated[
 LanguageOption = Annotated[
     str | None,
     typer.Option(
-        envvar="MPC_RR_LANGUAGE",
         help="Language of labels and questions, where the study file gives several (en, de, …).",
     ),
 ]

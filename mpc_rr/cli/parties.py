@@ -217,6 +217,7 @@ def _note_no_books() -> None:
 
 def _explain(study: Study, account: Account, language: str | None, *, as_json: bool) -> None:
     """Say what taking part would mean; end with an error if this party must not."""
+    study.schema.check_language(language)
     explanation = account.explain(study, language)
     if as_json:
         print_json(explanation)

@@ -155,5 +155,8 @@ def publish_command(
     with plain_errors(verbose, plugin):
         check_folder(out)
         with messages().status("replaying the transcript"):
-            publish_anew(run, out)
+            found = publish_anew(run, out)
+        for note in found.notes:
+            if note.incomplete:
+                messages().print(f"[yellow]Warning[/]: {escape(note.text)}", highlight=False)
         typer.echo(f"{out} holds what the study publishes")

@@ -226,7 +226,7 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     if as_json:
         print_json(json.loads(to_json(file)) | {"folder": str(folder)})
     else:
-        show_result(Console(), result, seconds)
+        show_result(Console(), result, file.publication, seconds)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
         Console().print(f"{what} {escape(str(folder))}", highlight=False, soft_wrap=True)
     if result.outcome.result is None:

@@ -34,6 +34,8 @@ class Disclosure(
     """By whom it is seen, and how."""
     added_up: ClassVar[bool] = False
     """Whether it is seen in a total alone."""
+    at_most: ClassVar[bool] = False
+    """Whether ``cost`` is a bound that is known beforehand, and the true price may be less."""
 
     @property
     def cost(self) -> float:
@@ -86,6 +88,7 @@ class SubsetSelection(Disclosure, frozen=True, tag="subset selection"):
 class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
     """The truth with a probability, else a draw from a table that follows earlier answers."""
 
+    at_most: ClassVar[bool] = True
     how_said: ClassVar[str] = (
         "randomized: with probability {truth:.3g} as it is, else drawn from the table that you "
         "are shown"
@@ -110,8 +113,9 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     """Exact values that are seen only added up: nobody's alone, but no ε bounds the total."""
 
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in a total over {crowd}"
+    seen_as: ClassVar[str] = "by {by}, only in a total over {crowd}"
     crowd: int
+    by: str = "everybody"
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
@@ -164,6 +168,18 @@ AnyDisclosure = (
 )
 
 
+def told_in_words(events: Sequence[Disclosure]) -> str:
+    """What these events mean to a respondent."""
+    cost = math.fsum(event.cost for event in events)
+    if any(isinstance(event, Unstated) for event in events):
+        return "Nobody has said what your answers tell: it may be everything."
+    if events and all(event.added_up for event in events):
+        if math.isinf(cost):
+            return "No answer is seen alone, but no ε bounds what exact totals tell of one person."
+        return "No answer is seen alone, only totals."
+    return in_words(cost)
+
+
 class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What taking part costs each party: events, and three readings of them. No bound is null."""
 
@@ -189,5 +205,5 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             claimed_epsilon=bounded(reading.claimed),
             central_epsilon=bounded(reading.central),
             central_delta=reading.delta,
-            in_words=in_words(reading.local),
+            in_words=told_in_words(events),
         )

@@ -123,7 +123,9 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
         names = study.schema.names
         noise = self._noise(PairLayout(study.schema.sizes), study.parties)
         if noise is None:
-            return [ExactSum(what="exact counts of pairs", attributes=names, crowd=study.parties)]
+            by = "everybody" if self.suppress_below is None else "the coordinator"
+            what = "exact counts of pairs"
+            return [ExactSum(what=what, attributes=names, crowd=study.parties, by=by)]
         kind = "noisy counts of pairs"
         return [NoisySum(what=kind, attributes=names, epsilon=noise.epsilon, delta=noise.delta)]
 

@@ -106,7 +106,7 @@ class StudyProtocol(
 
     def stated(self, study: Setting) -> tuple[Disclosure, ...]:
         """What it discloses; `InputError` if it does not even say that it does not say."""
-        events = tuple(self.disclosures(study))
+        events = tuple(self.disclosures(study) or ())
         if not events:
             raise InputError(
                 f"{self.name} does not state what it discloses; if its author cannot say, its "
@@ -122,7 +122,6 @@ class StudyProtocol(
         unknown = sorted(named - set(study.schema.names))
         if unknown:
             raise InputError(
-                f"it is about {unknown[0]!r}, which is not in the schema, which has "
-                f"{', '.join(study.schema.names)}"
+                f"it is about {unknown[0]!r}, but the schema has {', '.join(study.schema.names)}"
             )
         return events

@@ -7,6 +7,7 @@ One from outside is found in one of three ways:
 * `register` in a script or notebook.
 """
 
+import functools
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -15,24 +16,41 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from mpc_rr.errors import InputError, one_line
+from mpc_rr.network.messages import (
+    AGENT_MESSAGES,
+    Admission,
+    Invitation,
+    Message,
+    Opening,
+    Passes,
+    Refusal,
+    Roster,
+    Verdict,
+    Way,
+)
 from mpc_rr.protocols.interface import StudyProtocol
 
 GROUP = "mpc_rr.protocols"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 BUILT_IN = "mpc-rr"
+RESERVED_STEPS = frozenset(
+    kind.step
+    for kind in (*AGENT_MESSAGES, Invitation, Refusal, Admission, Roster, Passes, Opening, Verdict)
+)
 
 Kind = type[StudyProtocol]
 _kinds: dict[str, Kind] = {}
 _origins: dict[str, str] = {}
 _plugins: list[Path] = []
+_files: dict[str, Path] = {}
+"""The files from which protocols were loaded, by the protocols' names."""
 _unusable: dict[str, str] = {}
 """Installed protocols that cannot be loaded, and why."""
-_looked_for_installed = False
 
 
 class UnknownProtocol(InputError):
@@ -57,10 +75,15 @@ def register(kind: Kind, origin: str = "registered by a script") -> Kind:
             f"protocol {name!r} ({kind.__name__}) lacks messages: the classes of the messages that "
             "its parties send"
         )
+    for message in kind.messages:
+        fault = _message_fault(message, kind.messages)
+        if fault is not None:
+            raise InputError(f"protocol {name!r}: {fault}")
     known = _kinds.get(name)
     if known is not None and not _same(known, kind):
         raise InputError(
-            f"there are two protocols {name!r}: one from {_origins[name]}, one from {origin}"
+            f"there are two protocols {name!r}: one from {_origins[name]}, one from {origin}; "
+            "give one of them another tag, or name only one"
         )
     _kinds[name] = kind
     _origins.setdefault(name, origin)
@@ -69,7 +92,27 @@ def register(kind: Kind, origin: str = "registered by a script") -> Kind:
 
 def _same(one: Kind, other: Kind) -> bool:
     """Whether these are the same class, or the same made again (as when a notebook cell is run)."""
+    if one is other:
+        return True
+    if _origins.get(str(one.__struct_config__.tag)) == BUILT_IN:
+        return False
     return (one.__module__, one.__qualname__) == (other.__module__, other.__qualname__)
+
+
+def _message_fault(message: Any, all_messages: tuple[Any, ...]) -> str | None:
+    """Why this class cannot be one of a protocol's messages, or None."""
+    if not inspect.isclass(message) or not issubclass(message, Message):
+        return f"{message!r} in its messages is no subclass of Message"
+    step = getattr(message, "step", None)
+    if not isinstance(step, str) or NAME.fullmatch(step) is None:
+        return f"message {message.__name__} has no step: a name of small letters and '_'"
+    if step in RESERVED_STEPS:
+        return f"message {message.__name__}: the step {step!r} is one of the agents' own"
+    if sum(getattr(other, "step", None) == step for other in all_messages) > 1:
+        return f"two of its messages have the step {step!r}"
+    if message.way not in get_args(Way):
+        return f"message {message.__name__}: way is one of {', '.join(get_args(Way))}"
+    return None
 
 
 def _name_of(kind: Any) -> str:
@@ -86,12 +129,14 @@ def _name_of(kind: Any) -> str:
 
 def known() -> Mapping[str, Kind]:
     """All protocols by their names: built-in, installed, and registered."""
-    global _looked_for_installed  # noqa: PLW0603
-    if not _looked_for_installed:
-        _looked_for_installed = True
-        for entry in importlib.metadata.entry_points(group=GROUP):
-            _register_installed(entry)
+    _look_for_installed()
     return _kinds
+
+
+@functools.cache
+def _look_for_installed() -> None:
+    for entry in importlib.metadata.entry_points(group=GROUP):
+        _register_installed(entry)
 
 
 def _register_installed(entry: importlib.metadata.EntryPoint) -> None:
@@ -102,7 +147,7 @@ def _register_installed(entry: importlib.metadata.EntryPoint) -> None:
         if _name_of(kind) != entry.name:
             raise InputError(f"its class is tagged {_name_of(kind)!r}")  # noqa: TRY301
         register(kind, f"the package {package}")
-    except Exception as error:  # noqa: BLE001
+    except (Exception, SystemExit) as error:  # noqa: BLE001
         why = one_line(f"{type(error).__name__}: {error}")
         _unusable[entry.name] = f"the package {package} brings it, but it cannot be used ({why})"
 
@@ -117,7 +162,8 @@ def load_plugin(path: Path) -> list[str]:
     before = set(_kinds)
     try:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        module_name = f"mpc_rr_plugin_{path.stem}_{content[:8]}"
+        stem = re.sub(r"\W", "_", path.stem)
+        module_name = f"mpc_rr_plugin_{stem}_{content[:8]}"
         if module_name not in sys.modules:
             _import(path, module_name)
     except OSError as error:
@@ -126,22 +172,29 @@ def load_plugin(path: Path) -> list[str]:
     mine = [
         value
         for _, value in inspect.getmembers(module, inspect.isclass)
-        if issubclass(value, StudyProtocol) and value.__module__ == module_name
-        and not getattr(value, "__abstractmethods__", ()) and _tagged(value)
-    ]  # fmt: skip
+        if issubclass(value, StudyProtocol) and value.__module__ == module_name and _tagged(value)
+    ]
     for kind in mine:
-        try:
-            register(kind, f"the file {path.name}")
-        except InputError as error:
-            raise InputError(f"the plugin {path}: {error}") from None
+        _register_from(path, kind)
     if not mine and set(_kinds) == before:
         raise InputError(
-            f"the plugin {path} defines no protocol: a subclass of StudyProtocol with a tag and "
-            "all it must have (docs/own-protocol.md)"
+            f"the plugin {path} defines no protocol: a subclass of StudyProtocol with a tag "
+            "(docs/own-protocol.md)"
         )
     if path not in _plugins:
         _plugins.append(path)
     return [_name_of(kind) for kind in mine]
+
+
+def _register_from(path: Path, kind: Kind) -> None:
+    name, origin = str(kind.__struct_config__.tag), f"the file {path.name}"
+    if _files.get(name) == path:  # the file was changed and is loaded again
+        _kinds.pop(name, None)
+    try:
+        register(kind, origin)
+    except InputError as error:
+        raise InputError(f"the plugin {path}: {error}") from None
+    _files[name], _origins[name] = path, origin
 
 
 def _tagged(kind: Kind) -> bool:
@@ -156,13 +209,14 @@ def _import(path: Path, module_name: str) -> None:
     sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module_name]
         if isinstance(error, OSError):
             raise
         where = getattr(error, "lineno", None) or _line_in(error, path)
         at = "" if where is None else f", line {where}"
-        why = one_line(f"{type(error).__name__}: {error}")
+        said = getattr(error, "msg", None) if isinstance(error, SyntaxError) else error
+        why = one_line(f"{type(error).__name__}: {said}")
         raise InputError(f"the plugin {path}{at} cannot be used: {why}") from error
 
 
@@ -214,7 +268,7 @@ def _where_to_get(name: str, origin: str) -> str:
             "if it is somebody's own, install the package that brings it, or give its file with "
             "--plugin FILE.py"
         )
-    return f"there is no protocol {name!r} here; known are {', '.join(sorted(_kinds))}; {how}"
+    return f"there is no protocol {name!r} here; {how} (known are {', '.join(sorted(_kinds))})"
 
 
 def protocol_from(table: Mapping[str, Any], origin: str = "") -> StudyProtocol:

@@ -24,7 +24,7 @@ from mpc_rr.publication.parts import (
     Publication,
     Sheet,
 )
-from mpc_rr.publication.reports import answers_digest, who_answered
+from mpc_rr.publication.reports import announced_digest, answers_digest, who_answered
 from mpc_rr.publication.sheets import csv_text, table_csv, table_file
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Schema
@@ -110,7 +110,7 @@ class CollectedBlocks(Ending, frozen=True):
         draft.find(
             f"{self.n} of {len(self.asked)} parties answered, in {blocks} blocks.",
             counted=self.n,
-            asked=len(self.asked),
+            present=len(self.asked),
             blocks=blocks,
         )
         if self.not_asked:
@@ -123,10 +123,7 @@ class CollectedBlocks(Ending, frozen=True):
             fact(name="floor", label="floor of the tables shown", value=self.floor),
             fact(name="block", label="parties in a block", value=self.block, kind="count"),
             fact(name="blocks", label="blocks", value=blocks, kind="count"),
-            fact(
-                name="answers_digest", label="digest of all answers, as it was announced",
-                value=self.digest.hex(), kind="text",
-            ),
+            announced_digest(self.digest),
         ]  # fmt: skip
         lines = [["party", "answer"], *([party, a.hex()] for party, a in self.answers.items())]
         draft.sheets.append(Sheet.of("answers.csv", "each party's answer", csv_text(lines)))
@@ -154,14 +151,17 @@ class CollectedBlocks(Ending, frozen=True):
             names, least, most = tuple(a.name for a in attributes), *self._prices(answered)
             row = (names, answered.n, most, float(estimate.standard_errors.max()))
             detail = (names, least, most)
-            if tested:
-                test = self._test(combination, answered)
-                dependent = "yes" if test.rejected else "cannot be told"
-                rows.append((*row, test.p_value))
-                details.append((*detail, test.statistic, test.critical, dependent))
-            else:
+            if not tested:
                 rows.append(row)
                 details.append(detail)
+                continue
+            outcome: tuple[Cell, ...] = (None, None, None, None)
+            with draft.part(f"the test of {table_name(attributes)}"):
+                test = self._test(combination, answered)
+                dependent = "yes" if test.rejected else "cannot be told"
+                outcome = (test.p_value, test.statistic, test.critical, dependent)
+            rows.append((*row, outcome[0]))
+            details.append((*detail, *outcome[1:]))
         draft.listings += [
             Listing(
                 name="tables",
@@ -217,7 +217,7 @@ class AnsweredOneBlock(Ending, frozen=True):
 
     def participation(self, study: Setting) -> Participation:
         """How many answered."""
-        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+        return Participation(expected=study.expected, present=self.asked, counted=self.n)
 
     def publish(self, study: Setting) -> Publication:
         """What it answered, and what that cost."""
@@ -226,7 +226,7 @@ class AnsweredOneBlock(Ending, frozen=True):
             f"{self.n} of {self.asked} parties answered. Your {len(self.view)} answers cost "
             f"ε = {self.epsilon:.3g} with the tables you were shown (the paper would say "
             f"{self.claimed_epsilon:.3g}).",
-            counted=self.n, asked=self.asked,
+            counted=self.n, present=self.asked,
             epsilon=self.epsilon, claimed_epsilon=self.claimed_epsilon,
         )  # fmt: skip
         column = Column(name="attributes", label="what you answered about", kind="attribute")

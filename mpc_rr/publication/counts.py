@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,7 +14,7 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import HIDDEN, filled
 from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.publication.crosstabs import add_dependences, axes, flat, table_name
-from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.ending import Draft, Ending, Setting, counting, fact
 from mpc_rr.publication.parts import Number, Participation, Publication, Sheet, Table
 from mpc_rr.publication.sheets import csv_text, pair_csv, table_file
 from mpc_rr.schema import Schema
@@ -84,15 +85,11 @@ class PairCounts(Ending, frozen=True):
         return found
 
     def participation(self, study: Setting) -> Participation:
-        """Those who were there and not lost; if that is not how many were counted, nobody knows."""
-        people = super().participation(study)
-        known = people.counted_parties is not None and len(people.counted_parties) == self.n
-        return msgspec.structs.replace(
-            people,
-            counted=self.n,
-            counted_parties=people.counted_parties if known else (),
-            told_by="coordinator" if self.suppressed_below else "transcript",
-        )
+        """Those who were there and not lost."""
+        word: Literal["coordinator", "transcript"]
+        word = "coordinator" if self.suppressed_below else "transcript"
+        people = counting(super().participation(study), self.n)
+        return msgspec.structs.replace(people, told_by=word)
 
     def publish(self, study: Setting) -> Publication:
         """Tables, dependences, and a warning where a count gives somebody away."""

@@ -48,7 +48,7 @@ def share_table(
         standard_errors=flat(estimate.standard_errors),
         low=flat(low),
         high=flat(high),
-        unbiased=flat(estimate.shares),  # type: ignore[arg-type]
+        unbiased=flat(estimate.shares),
         reported=None if reported is None else flat(reported),  # type: ignore[arg-type]
         speaks_of="population",
         main=main,

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from mpc_rr.publication.parts import (
     Quantity,
     Sheet,
     Table,
+    publication_fault,
 )
 from mpc_rr.schema import Schema
 
@@ -89,12 +91,20 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
         counted = None if there is None else tuple(name for name in there if name not in self.lost)
         return Participation(
             expected=study.expected,
-            asked=None if there is None else len(there),
+            present=None if there is None else len(there),
             counted=None if counted is None else len(counted),
             counted_parties=counted,
             absent=dropped_out(self.lost),
             unconfirmed=self.unconfirmed,
         )
+
+
+def checked_ending(ending: object) -> Ending:
+    """What a protocol returned; ``TypeError`` if that is no ending, or none that has a digest."""
+    if not isinstance(ending, Ending):
+        raise TypeError(f"it returned {type(ending).__name__}, not an Ending")
+    _ = ending.digest
+    return ending
 
 
 def _plain(value: Any) -> Any:
@@ -124,7 +134,7 @@ def published(
     draft = Draft()
     made = Publication()
     with draft.part("what was found"):
-        made = ending.publish(study)
+        made = _in_order(ending.publish(study))
     people = made.participation or Participation(expected=study.expected)
     with draft.part("who took part"):
         people = made.participation or ending.participation(study)
@@ -142,6 +152,38 @@ def published(
 def fact(name: str, label: str, value: str | float | None, kind: Kind = "number") -> Quantity:
     """A quantity that is known for sure, and not worth a place on a terminal."""
     return Quantity(name=name, label=label, value=value, kind=kind, main=False)
+
+
+def _in_order(made: Publication) -> Publication:
+    """What was published, in plain values; an error if it is not in order."""
+    if not isinstance(made, Publication):
+        raise TypeError(f"publish() returned {type(made).__name__}, not a Publication")
+    plain = msgspec.to_builtins(made, enc_hook=_plain)
+    checked = msgspec.convert(_finite(plain), Publication)
+    fault = publication_fault(checked)
+    if fault is not None:
+        raise ValueError(fault)
+    msgspec.json.encode(checked)  # text that cannot be written is told now
+    return checked
+
+
+def _finite(value: Any) -> Any:
+    """The same with None for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(inner) for inner in value]
+    return value
+
+
+def counting(people: Participation, n: int) -> Participation:
+    """The same where so many are counted; if that is not as many as were left, nobody knows who."""
+    named = people.counted_parties
+    if named is not None and len(named) != n:
+        named = None
+    return msgspec.structs.replace(people, counted=n, counted_parties=named)
 
 
 class Draft:
@@ -165,9 +207,10 @@ class Draft:
             why = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
             self.notes.append(
                 Note(
-                    text=f"{what} could not be computed ({why}); the rest is as it should be, and "
-                    "the transcript has everything it could be computed from.",
+                    text=f"{what} could not be computed ({why}); the transcript has everything it "
+                    "follows from (mpc-rr publish computes it anew).",
                     severity="warning",
+                    incomplete=True,
                 )
             )
 

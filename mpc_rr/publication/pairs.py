@@ -2,8 +2,6 @@
 
 import hashlib
 
-import msgspec
-
 from mpc_rr.estimation.dependence import Dependence
 from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
 from mpc_rr.estimation.kronecker import Kronecker
@@ -11,7 +9,7 @@ from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.tables import dependence_matrix, shrunk_table
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
-from mpc_rr.publication.ending import Draft, Ending, Setting
+from mpc_rr.publication.ending import Draft, Ending, Setting, counting
 from mpc_rr.publication.parts import Participation, Publication, Sheet
 from mpc_rr.publication.sheets import table_csv, table_file
 from mpc_rr.schema import Schema
@@ -64,23 +62,25 @@ class RandomizedPairs(Ending, frozen=True):
         return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
 
     def participation(self, study: Setting) -> Participation:
-        """Those who were there and not lost; if that is not how many were counted, nobody knows."""
-        people = super().participation(study)
-        known = people.counted_parties is not None and len(people.counted_parties) == self.n
-        named = people.counted_parties if known else ()
-        return msgspec.structs.replace(people, counted=self.n, counted_parties=named)
+        """Those who were there and not lost."""
+        return counting(super().participation(study), self.n)
 
     def publish(self, study: Setting) -> Publication:
         """The tables, what they were estimated from, and the dependences."""
-        draft, attributes = Draft(), self.schema.attributes
+        draft = Draft()
         draft.find(
             f"{self.n} of {study.expected} parties counted together; the tables are estimated from "
             "randomized answers.",
             counted=self.n,
             expected=study.expected,
         )
-        estimates, shares = self.estimates(), {}
-        for number, ((i, j), estimate) in enumerate(estimates.items(), start=1):
+        with draft.part("the tables"):
+            self._publish_tables(draft)
+        return draft.publication()
+
+    def _publish_tables(self, draft: Draft) -> None:
+        attributes, shares = self.schema.attributes, {}
+        for number, ((i, j), estimate) in enumerate(self.estimates().items(), start=1):
             both, table = (attributes[i], attributes[j]), shrunk_table(estimate)
             shares[i, j] = table
             reported = self.counts[number - 1]
@@ -91,4 +91,3 @@ class RandomizedPairs(Ending, frozen=True):
             values = dependence_matrix(shares, len(attributes))
             found = {(i, j): Dependence("cramers_v", float(values[i, j]), None) for i, j in shares}
             add_dependences(draft, self.schema, found, title="Estimated dependence of each pair")
-        return draft.publication()

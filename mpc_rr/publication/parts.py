@@ -8,6 +8,8 @@ Attributes and categories stand here under their identifiers; renderers put labe
 """
 
 import hashlib
+import math
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -45,7 +47,7 @@ class Participation(_Part, frozen=True, kw_only=True):
     """Who was in it. One shape for all protocols."""
 
     expected: int
-    asked: int | None = None
+    present: int | None = None
     """How many were there when the protocol began."""
     counted: int | None = None
     counted_parties: tuple[str, ...] | None = None
@@ -104,7 +106,7 @@ class Table(_Part, frozen=True, kw_only=True):
     low: tuple[Number, ...] | None = None
     high: tuple[Number, ...] | None = None
     """Limits of each cell, with 95 % confidence."""
-    unbiased: tuple[float, ...] | None = None
+    unbiased: tuple[Number, ...] | None = None
     """Before it was made a proper distribution: may be negative, and adds up without bias."""
     reported: tuple[int, ...] | None = None
     """How often each cell was reported, randomized."""
@@ -166,6 +168,8 @@ class Note(_Part, frozen=True, kw_only=True):
 
     text: str
     severity: Literal["note", "warning"] = "note"
+    incomplete: bool = False
+    """Whether it says that something could not be computed where it was written."""
 
 
 class Sheet(_Part, frozen=True, kw_only=True, omit_defaults=True):
@@ -237,3 +241,28 @@ class Publication(_Part, frozen=True, kw_only=True):
     def listing(self, name: str) -> Listing | None:
         """The listing of this name, if there is one."""
         return next((found for found in self.listings if found.name == name), None)
+
+
+RESERVED = ("result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "report.html")
+SHEET_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*/)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+def publication_fault(found: Publication) -> str | None:
+    """Why this cannot be shown or written as it stands, or None."""
+    for table in found.tables:
+        cells = math.prod(table.shape)
+        layers = (table.values, table.standard_errors, table.low, table.high, table.unbiased,
+                  table.reported)  # fmt: skip
+        if not cells or any(layer is not None and len(layer) != cells for layer in layers):
+            return f"table {table.name!r} has not one value for each of its cells"
+    for listed in found.listings:
+        if any(len(row) != len(listed.columns) for row in listed.rows):
+            return f"listing {listed.name!r} has a row with another number of columns"
+    for sheet in found.sheets:
+        if SHEET_NAME.fullmatch(sheet.name) is None or sheet.name in RESERVED:
+            return f"a sheet cannot be called {sheet.name!r}"
+    for kind in (found.tables, found.listings, found.sheets, found.quantities):
+        names = [part.name for part in kind]
+        if len(set(names)) < len(names):
+            return f"two parts are called {next(n for n in names if names.count(n) > 1)!r}"
+    return None

@@ -26,6 +26,7 @@ from mpc_rr.publication.parts import (
     Listing,
     Participation,
     Publication,
+    Quantity,
     Sheet,
     Table,
     ViewsDesign,
@@ -63,7 +64,7 @@ def who_answered(
     named = tuple(answered)
     return Participation(
         expected=study.expected,
-        asked=len(asked),
+        present=len(asked),
         counted=len(named),
         counted_parties=named,
         absent=(
@@ -128,7 +129,9 @@ class Collected(Ending, frozen=True):
         rows = tuple((c.attributes, c.keep, c.epsilon) for c in clusters)
         with draft.part("the weights of RR-Adjustment"):
             draft.sheets.append(self._reports())
-        _publish_estimates(draft, self.estimates(), len(self.asked), self)
+        _say_who_answered(draft, self.n, len(self.asked), self.digest)
+        with draft.part("what the reports tell"):
+            _publish_estimates(draft, self.estimates())
         draft.listings.append(
             Listing(name="clusters", title="Clusters", columns=columns, rows=rows, main=False)
         )
@@ -153,16 +156,20 @@ def decoded(codes: Codes, schema: Schema) -> list[list[str]]:
     ]
 
 
-def _publish_estimates(draft: Draft, estimates: Estimates, asked: int, ending: Ending) -> None:
+def _say_who_answered(draft: Draft, n: int, asked: int, digest: bytes) -> None:
+    draft.find(f"{n} of {asked} parties answered.", counted=n, present=asked)
+    draft.quantities.append(announced_digest(digest))
+
+
+def announced_digest(digest: bytes) -> Quantity:
+    """What the coordinator committed itself to."""
+    label = "digest of all answers, as it was announced"
+    return fact("answers_digest", label, digest.hex(), kind="text")
+
+
+def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
     """What randomized records tell: shares of every answer, tables and dependences of all pairs."""
     schema = estimates.schema
-    draft.find(f"{estimates.n} of {asked} parties answered.", counted=estimates.n, asked=asked)
-    draft.quantities.append(
-        fact(
-            name="answers_digest", label="digest of all answers, as it was announced",
-            value=ending.digest.hex(), kind="text",
-        )
-    )  # fmt: skip
     with draft.part("the shares of single answers"):
         for marginal in estimates.marginals():
             table = share_table(
@@ -268,9 +275,12 @@ class CollectedViews(Ending, frozen=True):
     def publish(self, study: Setting) -> Publication:
         """Shares, dependences and tables, and the reports."""
         draft, names = Draft(), self.schema.names
-        draft.sheets.append(self._reports_sheet())
+        with draft.part("the sheet of reports"):
+            draft.sheets.append(self._reports_sheet())
         views = tuple(tuple(names[a] for a in view) for view in self.views)
-        _publish_estimates(draft, self.estimates(), len(self.asked), self)
+        _say_who_answered(draft, self.n, len(self.asked), self.digest)
+        with draft.part("what the reports tell"):
+            _publish_estimates(draft, self.estimates())
         column = Column(
             name="attributes", label="one of these was answered by each", kind="attribute"
         )
@@ -309,14 +319,9 @@ def _own_publication(asked: int, n: int, digest: bytes, own: Listing) -> Publica
         f"{n} of {asked} parties answered; what you reported is randomized. Estimates are in the "
         "coordinator's result folder.",
         counted=n,
-        asked=asked,
+        present=asked,
     )
-    draft.quantities.append(
-        fact(
-            name="answers_digest", label="digest of all answers, as it was announced",
-            value=digest.hex(), kind="text",
-        )
-    )  # fmt: skip
+    draft.quantities.append(announced_digest(digest))
     draft.listings.append(own)
     return draft.publication()
 
@@ -340,7 +345,7 @@ class AnsweredOne(Ending, frozen=True):
 
     def participation(self, study: Setting) -> Participation:
         """How many answered."""
-        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+        return Participation(expected=study.expected, present=self.asked, counted=self.n)
 
     def publish(self, study: Setting) -> Publication:
         """What it reported itself, randomized."""
@@ -371,7 +376,7 @@ class AnsweredOneView(Ending, frozen=True):
 
     def participation(self, study: Setting) -> Participation:
         """How many answered."""
-        return Participation(expected=study.expected, asked=self.asked, counted=self.n)
+        return Participation(expected=study.expected, present=self.asked, counted=self.n)
 
     def publish(self, study: Setting) -> Publication:
         """What it was asked about."""

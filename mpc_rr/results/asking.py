@@ -1,5 +1,6 @@
 """Asking a result folder more than it publishes, where randomized records are in it."""
 
+import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.views import FittedViews, ViewDesign
-from mpc_rr.publication.parts import ClusterDesign, ViewsDesign
+from mpc_rr.publication.parts import SHEET_NAME, ClusterDesign, ViewsDesign
 from mpc_rr.publication.reports import view_reports
 from mpc_rr.results.folder import ResultFolder, read_folder
 from mpc_rr.schema import Schema
@@ -52,7 +53,7 @@ def read_askable(path: Path) -> Askable:
 
 
 def _fitted(folder: ResultFolder, design: ClusterDesign | ViewsDesign) -> Fitted | FittedViews:
-    schema, reports = folder.definition.schema, folder.path / design.sheet
+    schema, reports = folder.definition.schema, _reports(folder, design.sheet)
     if isinstance(design, ViewsDesign):
         views = [tuple(schema.names.index(name) for name in view) for view in design.views]
         reported = ViewDesign(schema.sizes, views, design.epsilon)
@@ -60,6 +61,16 @@ def _fitted(folder: ResultFolder, design: ClusterDesign | ViewsDesign) -> Fitted
         return FittedViews(reported, view_reports(raw, reported))
     labels = read_csv(reports, _as_labels(schema))
     return Fitted(_design(design, schema), np.array(labels))
+
+
+def _reports(folder: ResultFolder, name: str) -> Path:
+    """The sheet with the reports, which must be the one that was published."""
+    text = folder.text(name) if SHEET_NAME.fullmatch(name) else ""
+    known = {sheet.name: sheet.sha256 for sheet in folder.file.publication.sheets}
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    if not text or (folder.version > 1 and known.get(name) != digest):
+        raise InputError(f"{name!r} is not the sheet of reports that was published")
+    return folder.path / name
 
 
 def _design(design: ClusterDesign, schema: Schema) -> Design:

@@ -22,7 +22,7 @@ import msgspec
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
-from mpc_rr.publication.parts import Note, Participation, Publication
+from mpc_rr.publication.parts import Note, Participation, Publication, publication_fault
 from mpc_rr.results import format1
 from mpc_rr.results.format import (
     FORMAT,
@@ -44,6 +44,7 @@ NOT_COMPUTED = Note(
     text="the computing was cut short: what the study found is not here; `mpc-rr publish` computes "
     "it from the transcript.",
     severity="warning",
+    incomplete=True,
 )
 
 # ── Writing ────────────────────────────────────────────────────────────────────────────────────
@@ -97,8 +98,18 @@ def result_file(result: StudyResult, transcript: str, publication: Publication) 
     )
 
 
+class CutShort(MpcRrError):
+    """Somebody stopped the computing; what was received is kept."""
+
+    exit_code = 130
+
+
 def write_results(result: StudyResult, folder: Path) -> ResultFile:
-    """Write the result folder; `ResultsError` if that fails, and then nothing is left behind."""
+    """Write the result folder, what was received first.
+
+    `ResultsError` if that fails; then nothing is left behind, unless what was received could be
+    written: that stays, and is named.
+    """
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
     cost = cost_document(outcome, result.study.step_words)
     people = Participation(expected=result.study.parties.count)
@@ -111,13 +122,14 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
         "result.json": to_json(result_file(result, transcript, cut_short)),
     }
     with _in_the_making(folder) as place:
-        _write(place, received)
+        place.write(received)
+        place.keep = outcome.result is not None
         try:
             publication = result.publication
-        except KeyboardInterrupt:  # wait no longer; what is there is kept
-            publication = cut_short
+        except KeyboardInterrupt:
+            raise CutShort(f"interrupted; {place.what_is_there}") from None
         file = result_file(result, transcript, publication)
-        _write(place, published_files(file, publication))
+        place.write(published_files(file, publication))
     return file
 
 
@@ -159,36 +171,56 @@ def write_host_results(
 def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
     """Write files into a folder that appears whole or not at all."""
     with _in_the_making(folder) as place:
-        _write(place, files)
+        place.write(files)
+
+
+@dataclass
+class _Making:
+    """A folder in the making."""
+
+    path: Path
+    wanted: Path
+    keep: bool = False
+    """Whether it is of use as it is, should something go wrong."""
+
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        for name, content in files.items():
+            path = self.path / name
+            if path.parent != self.path:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    @property
+    def what_is_there(self) -> str:
+        return (
+            f"what was received is in {self.path}; `mpc-rr publish {self.path} --out "
+            f"{self.wanted}` computes the rest"
+        )
 
 
 @contextlib.contextmanager
-def _in_the_making(folder: Path) -> Iterator[Path]:
+def _in_the_making(folder: Path) -> Iterator[_Making]:
     """A folder that gets its final name when it is complete."""
     parent, place = folder.absolute().parent, None
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        place = parent / f"{folder.name}{UNFINISHED}"
-        if place.exists():
-            place = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent))
-        place.mkdir(mode=0o755, exist_ok=True)
-        place.chmod(0o755)
+        place = _Making(parent / f"{folder.name}{UNFINISHED}", folder)
+        if place.path.exists():
+            made = tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent)
+            place.path = Path(made)
+        place.path.mkdir(exist_ok=True)
+        place.path.chmod(0o755)
         yield place
-        os.replace(place, folder)  # noqa: PTH105  (over an empty folder too)
+        os.replace(place.path, folder)  # noqa: PTH105  (over an empty folder too)
     except OSError as error:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        rest = ""
+        if place is not None and place.keep:
+            rest = f"; {place.what_is_there}"
+        elif place is not None:
+            shutil.rmtree(place.path, ignore_errors=True)
         raise ResultsError(
-            f"the results could not be written to {folder}: {error.strerror}"
+            f"the results could not be written to {folder}: {error.strerror}{rest}"
         ) from None
-
-
-def _write(place: Path, files: Mapping[str, str | bytes]) -> None:
-    for name, content in files.items():
-        path = place / name
-        if path.parent != place:
-            path.parent.mkdir(exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 # ── Reading ────────────────────────────────────────────────────────────────────────────────────
@@ -229,12 +261,15 @@ class ResultFolder:
 
 
 def _text(path: Path, name: str) -> str:
+    place = path / name
     try:
-        return (path / name).read_text(encoding="utf-8")
+        if place.is_symlink() or not place.is_file():
+            raise InputError(f"{path} is not a result folder: {name} is not there as a file")
+        return place.read_bytes().decode()
     except OSError as error:
         raise InputError(f"{path} is not a result folder: {name}: {error.strerror}") from None
     except ValueError:
-        raise InputError(f"{path / name} is damaged: it is no text") from None
+        raise InputError(f"{place} is damaged: it is no text") from None
 
 
 def read_folder(path: Path) -> ResultFolder:
@@ -244,7 +279,7 @@ def read_folder(path: Path) -> ResultFolder:
     text = _text(path, "result.json")
     try:
         result = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
     if not isinstance(result, dict) or result.get("format") != FORMAT or "status" not in result:
         raise InputError(f"{path / 'result.json'} is not the result of a study, or damaged")
@@ -256,6 +291,9 @@ def read_folder(path: Path) -> ResultFolder:
         )
     try:
         file = format1.read(result) if version == 1 else msgspec.json.decode(text, type=ResultFile)
+        fault = publication_fault(file.publication)
+        if fault is not None:
+            raise ValueError(fault)  # noqa: TRY301
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
     try:

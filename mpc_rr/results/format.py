@@ -78,6 +78,36 @@ class PartyResult(_Part, frozen=True, kw_only=True):
     publication: Publication
 
 
+class Round(_Part, frozen=True, kw_only=True):
+    """What one round cost."""
+
+    session: str
+    step: str
+    doing: str = ""
+    seconds: float
+    messages_up: int
+    bytes_up: int
+    messages_down: int
+    bytes_down: int
+
+
+class Total(_Part, frozen=True, kw_only=True):
+    """What all rounds cost together."""
+
+    messages_up: int
+    bytes_up: int
+    messages_down: int
+    bytes_down: int
+    seconds: float
+
+
+class Cost(_Part, frozen=True, kw_only=True):
+    """``cost.json``."""
+
+    total: Total
+    rounds: tuple[Round, ...]
+
+
 def without_texts(publication: Publication) -> Publication:
     """The same without the texts of its sheets, which are files of their own."""
     sheets = tuple(msgspec.structs.replace(sheet, text="") for sheet in publication.sheets)

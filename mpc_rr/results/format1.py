@@ -4,6 +4,7 @@ Its folders hold the same transcript, so everything can be published anew from t
 ``result.json`` said in its eleven shapes is made here from a publication, to be compared.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.privacy.ledger import bounded
+from mpc_rr.privacy.odds import in_words
 from mpc_rr.publication.crosstabs import MEASURES
 from mpc_rr.publication.ending import dropped_out
 from mpc_rr.publication.parts import (
@@ -71,9 +73,9 @@ def _participation(result: Mapping[str, Any]) -> Participation:
     ]  # fmt: skip
     return Participation(
         expected=parties["expected"],
-        asked=result.get("asked"),
+        present=result.get("asked"),
         counted=result.get("n"),
-        counted_parties=tuple(parties["counted"]),
+        counted_parties=tuple(parties["counted"]) or None,
         absent=tuple(absent),
         unconfirmed=tuple(parties["unconfirmed"]),
     )
@@ -95,6 +97,13 @@ def _randomization(design: Mapping[str, Any] | None) -> ClusterDesign | ViewsDes
 # ── What format 1 said of a publication ────────────────────────────────────────────────────────
 
 
+HEAD = frozenset(
+    {"format", "version", "status", "study", "protocol", "admission", "run", "coordinator"}
+    | {"transport", "seed", "attempts", "transcript", "rejected_messages"}
+)
+"""What a ``result.json`` of format 1 says of every study."""
+
+
 def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
     """What a ``result.json`` of format 1 says of a study that ended well, without its head."""
     people = found.participation
@@ -111,7 +120,7 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
             "unconfirmed": list(people.unconfirmed),
         },
         "privacy": _privacy(found.privacy, study),
-        **_KINDS[protocol](found, people),
+        **KINDS[protocol](found, people),
     }
 
 
@@ -123,7 +132,7 @@ def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
         "claimed_epsilon": privacy.claimed_epsilon,
         "central_epsilon": privacy.central_epsilon,
         "central_delta": privacy.central_delta,
-        "in_words": privacy.in_words,
+        "in_words": in_words(math.inf if privacy.local_epsilon is None else privacy.local_epsilon),
         "releases": [
             asdict(r) | {"attributes": list(r.attributes), "epsilon": bounded(r.epsilon)}
             for r in releases
@@ -159,7 +168,7 @@ def _lost(people: Participation) -> dict[str, Any]:
 
 def _answers(found: Publication, people: Participation) -> dict[str, Any]:
     return {
-        "asked": people.asked,
+        "asked": people.present,
         "silent": [a.party for a in people.absent if a.how == "silent"],
         "faulty": {a.party: a.reason for a in people.absent if a.how == "faulty"},
         "answers_digest": _value(found, "answers_digest"),
@@ -349,7 +358,7 @@ def _blocks(found: Publication, people: Participation) -> dict[str, Any]:
     }
 
 
-_KINDS: dict[str, Callable[[Publication, Participation], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[Publication, Participation], dict[str, Any]]] = {
     "exact_pairs": _counts,
     "rr_pairs": _pairs,
     "rr_each_attribute": _pairs,

@@ -9,6 +9,7 @@ out who did send an answer in time; only that party, with its own report, can te
 
 import base64
 import binascii
+import contextlib
 import hashlib
 import json
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
-from mpc_rr.errors import InputError, MpcRrError
+from mpc_rr.errors import InputError, MpcRrError, listing
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -37,7 +38,7 @@ from mpc_rr.network.messages import (
 )
 from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.publication.ending import Ending, published
-from mpc_rr.publication.parts import Absence, Participation, Publication
+from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication
 from mpc_rr.results import format1
 from mpc_rr.results.folder import (
     ResultFolder,
@@ -48,6 +49,7 @@ from mpc_rr.results.folder import (
 )
 from mpc_rr.results.format import without_texts
 from mpc_rr.results.replay import DoesNotHold, Line, ReplaySession, Transcript
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.scenario import Study
 
 ANSWERING = ("silent", "faulty")
@@ -61,9 +63,17 @@ class Replayed:
     study: Study
     transcript: Transcript
     session: str
+    members: tuple[str, ...]
     publication: Publication
-    """With the reasons that only the coordinator can know, as it tells them."""
+    """But for the reasons why somebody is absent, which only the coordinator can know."""
     confirmed: list[str]
+
+    def with_reasons(self, told: Participation | None) -> Publication:
+        """The same with these reasons, if they fit."""
+        with contextlib.suppress(DoesNotHold):
+            people = _with_reasons(self.publication.participation, told, self.members)
+            return msgspec.structs.replace(self.publication, participation=people)
+        return self.publication
 
 
 def verify(path: Path, receipt: Path | None = None) -> list[str]:
@@ -74,30 +84,54 @@ def verify(path: Path, receipt: Path | None = None) -> list[str]:
     folder = read_folder(path)
     replayed = replay(folder)
     _check_head(folder, replayed.study)
+    told = folder.file.publication
+    if any(note.incomplete for note in told.notes) and not any(
+        note.incomplete for note in replayed.publication.notes
+    ):
+        raise DoesNotHold(
+            f"result.json is incomplete: not everything could be computed where it was written; "
+            f"`mpc-rr publish {path} --out NEW` computes it anew"
+        )
+    people = _with_reasons(replayed.publication.participation, told.participation, replayed.members)
+    found = msgspec.structs.replace(replayed.publication, participation=people)
     if folder.version == 1:
-        _check_format1(folder, replayed)
+        _check_format1(folder, replayed.study, found)
     else:
-        _check_published(folder, replayed.publication)
-    _check_sheets(folder, replayed.publication)
+        _check_published(folder, found)
+    _check_sheets(folder, found)
     confirmed = list(replayed.confirmed)
     confirmed.append(
-        "result.json and all tables are what follows from it (seed, transport, rejected messages "
-        "and costs cannot be checked; nor why somebody did not answer)"
+        "result.json and all tables it lists are what follows from it (seed, transport, where the "
+        "protocol came from, rejected messages and costs cannot be checked; nor why somebody did "
+        "not answer)"
     )
+    others = _other_files(folder, found)
+    if others:
+        confirmed.append(f"nothing is known of other files in the folder: {listing(others)}")
     if receipt is not None:
         confirmed.append(_check_receipt(replayed.transcript, replayed.session, receipt))
     return confirmed
 
 
-def replay(folder: ResultFolder) -> Replayed:
-    """Check a transcript and publish anew what follows from it; `DoesNotHold` if it does not."""
+def _other_files(folder: ResultFolder, found: Publication) -> list[str]:
+    known = {*RESERVED, *(sheet.name for sheet in found.sheets)} - {"report.html"}
+    there = (path.relative_to(folder.path) for path in folder.path.rglob("*") if path.is_file())
+    return [str(path) for path in there if str(path) not in known]
+
+
+def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
+    """Check a transcript and publish anew what follows from it; `DoesNotHold` if it does not.
+
+    ``old_rules``: those of format 1; by the folder's version, if not given.
+    """
+    old = folder.version == 1 if old_rules is None else old_rules
     if not folder.done:
         raise InputError(f"the study in {folder.path} did not end well; there is no result of it")
     study = folder.study
     lines = _lines("transcript.jsonl", folder.text("transcript.jsonl").splitlines(), study)
     if study.digest.hex() != folder.file.study.digest:
         raise DoesNotHold("result.json: its study digest is not that of study.json")
-    transcript = Transcript(study, lines, ties_by_name=folder.version == 1)
+    transcript = Transcript(study, lines, ties_by_name=old)
     _check_joins(transcript, folder)
     confirmed = [f"{len(transcript.keys) - 1} parties joined with keys of their own"]
     members, session, excluded = _check_roster(transcript, folder)
@@ -108,34 +142,44 @@ def replay(folder: ResultFolder) -> Replayed:
     ending = _check_verdict(transcript, session, members, ending)
     _check_all_used(transcript)
     found = published(ending, study.setting_with(members), study.protocol.stated, excluded)
-    people = _with_reasons(found.participation, folder.file.publication.participation, members)
-    if people.told_by == "coordinator":
+    if found.participation is not None and found.participation.told_by == "coordinator":
         confirmed.append(
             "the published tables fit together and show no small count (the sum itself was for the "
             "coordinator alone and cannot be repeated)"
         )
     else:
+        rules = ", by the rules of format 1," if old else ""
         confirmed.append(
-            "the protocol, run again on the recorded messages, ends with the same result"
+            f"the protocol, run again{rules} on the recorded messages, ends with the same result"
         )
     confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
-    found = msgspec.structs.replace(found, participation=people)
-    return Replayed(study, transcript, session, found, confirmed)
+    return Replayed(study, transcript, session, members, found, confirmed)
 
 
-def publish_anew(path: Path, out: Path) -> None:
+def publish_anew(path: Path, out: Path) -> Publication:
     """Write a result folder of the newest format with what follows from an older one's transcript.
 
     `DoesNotHold` if the transcript does not hold.
     """
     folder = read_folder(path)
-    replayed = replay(folder)
+    try:
+        replayed = replay(folder, old_rules=False)
+    except DoesNotHold:
+        if folder.version > 1:
+            raise
+        replay(folder)  # if that does not hold either, the folder is wrong
+        raise InputError(
+            f"{path} cannot be brought to the newest format: it was made by a rule that has "
+            "changed since (docs/compatibility.md); verify and report read it as it is"
+        ) from None
+    publication = replayed.with_reasons(folder.file.publication.participation)
     file = msgspec.structs.replace(
-        folder.file, publication=replayed.publication, protocol=protocol_head(replayed.study)
+        folder.file, publication=publication, protocol=protocol_head(replayed.study)
     )
     copied = ("study.json", "transcript.jsonl", "cost.json", "cost.csv")
     files = {name: folder.text(name) for name in copied if (path / name).exists()}
-    write_folder(files | published_files(file, replayed.publication), out)
+    write_folder(files | published_files(file, publication), out)
+    return publication
 
 
 # ── The transcript ─────────────────────────────────────────────────────────────────────────────
@@ -147,7 +191,9 @@ def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
         try:
             raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
             opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
-        except (ValueError, KeyError, TypeError, binascii.Error, Rejected) as error:
+            if transcript_lines([raw]) != row + "\n":
+                raise ValueError("beside it stands something else than in it")  # noqa: TRY301
+        except (ValueError, KeyError, TypeError, binascii.Error, Rejected, RecursionError) as error:
             astray = isinstance(error, Rejected) and error.reason == "other study"
             what = "this message belongs to another study" if astray else f"not a message ({error})"
             raise DoesNotHold(f"{name}, line {number}: {what}") from None
@@ -399,6 +445,8 @@ def _check_head(folder: ResultFolder, study: Study) -> None:
             (len(transcript.splitlines()), hashlib.sha256(transcript.encode()).hexdigest()),
         ),
     ]
+    if file.cause or file.culprits:
+        raise DoesNotHold("result.json: it blames somebody although the study ended well")
     for key, said, expected in facts:
         if said != expected:
             raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
@@ -413,9 +461,13 @@ def _check_published(folder: ResultFolder, found: Publication) -> None:
             raise DoesNotHold(f"result.json: {part!r} is not what follows from the transcript")
 
 
-def _check_format1(folder: ResultFolder, replayed: Replayed) -> None:
-    study = replayed.study
-    expected = format1.document(study.protocol.name, study.name, replayed.publication)
+def _check_format1(folder: ResultFolder, study: Study, found: Publication) -> None:
+    if study.protocol.name not in format1.KINDS:
+        raise DoesNotHold(f"result.json: format 1 has no protocol {study.protocol.name!r}")
+    expected = format1.document(study.protocol.name, study.name, found)
+    strangers = set(folder.original) - format1.HEAD - set(expected)
+    if strangers:
+        raise DoesNotHold(f"result.json: {min(strangers)!r} has no place in format 1")
     for key, value in json.loads(json.dumps(expected)).items():
         if folder.original.get(key) != value:
             raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
@@ -424,8 +476,8 @@ def _check_format1(folder: ResultFolder, replayed: Replayed) -> None:
 def _check_sheets(folder: ResultFolder, found: Publication) -> None:
     for sheet in found.sheets:
         try:
-            there = (folder.path / sheet.name).read_text(encoding="utf-8")
-        except (OSError, ValueError) as error:
-            raise DoesNotHold(f"{sheet.name} cannot be read: {error}") from None
-        if there != sheet.text:
+            there = (folder.path / sheet.name).read_bytes()
+        except OSError as error:
+            raise DoesNotHold(f"{sheet.name} cannot be read: {error.strerror}") from None
+        if there != sheet.text.encode():
             raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")

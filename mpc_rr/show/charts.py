@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 
+from mpc_rr.publication.parts import Kind
 from mpc_rr.show.words import CANNOT_BE_TOLD, number
 
 ROW, LABELS, RIGHT, TOP = 26, 130, 56, 8
@@ -23,6 +24,7 @@ def intervals(
     values: Sequence[float | None],
     limits: Sequence[tuple[float | None, float | None]],
     truth: Sequence[float] | None = None,
+    kind: Kind = "share",
 ) -> str:
     """Points with their limits on a scale from 0 to the largest; crosses are the truth."""
     known = [value for value in values if value is not None]
@@ -44,7 +46,7 @@ def intervals(
             parts.append(
                 f'<circle class="dot" cx="{LABELS + scale * value:.1f}" cy="{y}" r="4.5"/>'
             )
-        shown = number(value, "share")
+        shown = number(value, kind)
         parts.append(f'<text class="dim" x="{LABELS + PLOT + 6}" y="{y + 4}">{shown}</text>')
         if truth is not None:
             x = LABELS + scale * truth[place]
@@ -56,7 +58,8 @@ def intervals(
     for tick in range(5):
         x, share = LABELS + PLOT * tick / 4, PLOT * tick / 4 / scale
         parts.append(
-            f'<text class="dim" x="{x}" y="{bottom + 16}" text-anchor="middle">{share:.0%}</text>'
+            f'<text class="dim" x="{x}" y="{bottom + 16}" text-anchor="middle">'
+            f"{f'{share:.0%}' if kind == 'share' else f'{share:,.0f}'}</text>"
         )
     return _svg(LABELS + PLOT + RIGHT, height, title, parts)
 

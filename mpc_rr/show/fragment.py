@@ -9,37 +9,37 @@ from mpc_rr.show import charts
 from mpc_rr.show.words import Words, number, price
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --page: #fff;
-        --accent: #3358d4; --note: #fff7c2; --warn: #ffe7d5; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #edeef0; --dim: #b0b4ba; --line: #43484e; --page: #111113; --accent: #8da4ef;
-          --note: #302008; --warn: #391714; } }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-       color: var(--ink); background: var(--page); overflow-wrap: anywhere; }
-h1 { margin-bottom: 0; line-height: 1.2; }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
-.wide { overflow-x: auto; } table { border-collapse: collapse; margin: .75rem 0; }
-td, th { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: left;
-         vertical-align: top; overflow-wrap: normal; }
-.stack td { overflow-wrap: anywhere; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-.dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
-.note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
-.warning { background: var(--warn); }
-details { margin: .5rem 0; } summary { cursor: pointer; }
-svg { height: auto; max-width: 100%; font-size: 13px; } svg text { fill: var(--ink); }
-svg text.dim { fill: var(--dim); } .grid { stroke: var(--line); stroke-dasharray: 2 4; }
-.axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
-.dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
-.cell { fill: color-mix(in srgb, var(--accent) calc(var(--degree) * 100%), var(--page));
-        stroke: var(--line); } .none { fill: var(--line); opacity: .35; }
-svg text.on { fill: var(--page); }
-@media (max-width: 40rem) { body { margin: 1rem auto; } td, th { padding: .25rem .4rem; }
-                            .stack td { display: block; border: 0; padding: .1rem 0; }
-                            .stack tr { display: block; padding: .4rem 0;
-                                        border-bottom: 1px solid var(--line); }
-                            .stack td:first-child { color: var(--dim); font-size: .85em; } }
+.mpc-rr { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --page: #fff;
+  --accent: #3358d4; --note: #fff7c2; --warn: #ffe7d5;
+  font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
+  overflow-wrap: anywhere;
+  @media (prefers-color-scheme: dark) {
+    --ink: #edeef0; --dim: #b0b4ba; --line: #43484e; --page: #111113; --accent: #8da4ef;
+    --note: #302008; --warn: #391714; }
+  h1 { margin-bottom: 0; line-height: 1.2; }
+  h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
+  .wide { overflow-x: auto; } table { border-collapse: collapse; margin: .75rem 0; }
+  td, th { padding: .25rem .75rem; border-bottom: 1px solid var(--line); text-align: left;
+           vertical-align: top; overflow-wrap: normal; }
+  .stack td { overflow-wrap: anywhere; }
+  td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+  .dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
+  .note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
+  .warning { background: var(--warn); }
+  details { margin: .5rem 0; } summary { cursor: pointer; }
+  svg { height: auto; max-width: 100%; font-size: 13px; } svg text { fill: var(--ink); }
+  svg text.dim { fill: var(--dim); } .grid { stroke: var(--line); stroke-dasharray: 2 4; }
+  .axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
+  .dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
+  .cell { fill: color-mix(in srgb, var(--accent) calc(var(--degree) * 100%), var(--page));
+          stroke: var(--line); } .none { fill: var(--line); opacity: .35; }
+  svg text.on { fill: var(--page); }
+  @media (max-width: 40rem) {
+    td, th { padding: .25rem .4rem; }
+    .stack td { display: block; border: 0; padding: .1rem 0; }
+    .stack tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
+    .stack td:first-child { color: var(--dim); font-size: .85em; } }
+}
 """
 MOST_OPEN = 12
 """So many tables are unfolded."""
@@ -150,27 +150,32 @@ def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
 
 
 def _figures(found: Publication, words: Words, truth: Mapping[str, Sequence[float]]) -> str:
-    by_name = {table.name: table for table in found.tables if len(table.axes) == 1}
-    drawn = []
-    for figure in found.figures:
-        table = by_name.get(figure.of)
-        if figure.kind != "intervals" or table is None:
-            continue
-        (axis,) = table.axes
-        known = truth.get(axis.attribute)
-        low = table.low or (None,) * len(table.values)
-        high = table.high or (None,) * len(table.values)
-        labels = [words.category(axis.attribute, c) for c in axis.categories]
-        name = words.attribute(axis.attribute)
-        chart = charts.intervals(
-            name, labels, table.values, list(zip(low, high, strict=True)), known
-        )
-        drawn.append(f'<h3>{text_of(name)}</h3><div class="wide">{chart}</div>')
-    if not drawn:
+    """All tables of one attribute: drawn if they are worth it, listed if not."""
+    worth = {figure.of for figure in found.figures if figure.kind == "intervals"}
+    single = [table for table in found.tables if len(table.axes) == 1]
+    if not single:
         return ""
-    told = '<p class="dim">Points: estimated shares; lines: 95 % intervals.'
+    parts = []
+    for table in single:
+        name = words.attribute(table.axes[0].attribute)
+        drawn = _chart(table, name, words, truth) if table.name in worth else _cells(table, words)
+        parts.append(f'<h3>{text_of(name)}</h3><div class="wide">{drawn}</div>')
+    limits = any(table.low for table in single)
+    heads = {"count": "Counts", "share": "Estimated shares" if limits else "Shares"}
+    head = " and ".join(dict.fromkeys(heads[table.kind] for table in single))
+    told = "Points: what was estimated; lines: 95 % intervals." if limits else ""
     told += " Crosses are the true shares, known in this simulation." if truth else ""
-    return "<h2>Estimated shares, with 95 % intervals</h2>" + told + "</p>" + "".join(drawn)
+    head += ", with 95 % intervals" if limits else ""
+    return f'<h2>{head}</h2><p class="dim">{told}</p>' + "".join(parts)
+
+
+def _chart(table: Table, name: str, words: Words, truth: Mapping[str, Sequence[float]]) -> str:
+    (axis,) = table.axes
+    nothing = (None,) * len(table.values)
+    limits = list(zip(table.low or nothing, table.high or nothing, strict=True))
+    labels = [words.category(axis.attribute, c) for c in axis.categories]
+    known = truth.get(axis.attribute)
+    return charts.intervals(name, labels, table.values, limits, known, table.kind)
 
 
 def _tables(tables: Sequence[Table], words: Words) -> str:

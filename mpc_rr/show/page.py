@@ -5,18 +5,22 @@ a simulation it can be given from outside (``truth``) and is then drawn beside t
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from mpc_rr.results.format import ResultFile
+from mpc_rr.results.format import Cost, ResultFile
 from mpc_rr.scenario import Definition
 from mpc_rr.show.fragment import STYLE, facts_table, fragment, rows_table, text_of
 from mpc_rr.show.words import Words, absences, size
+
+PAGE = """
+* { box-sizing: border-box; }
+body.mpc-rr { max-width: 60rem; margin: 1rem auto; padding: 0 1rem; }
+"""
 
 
 def page(
     definition: Definition,
     file: ResultFile,
-    cost: Mapping[str, Any],
+    cost: Cost,
     *,
     truth: Mapping[str, Sequence[float]] | None = None,
     language: str | None = None,
@@ -36,7 +40,7 @@ def page(
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}'
-        f"</title><style>{STYLE}</style></head>\n<body>\n"
+        f'</title><style>{STYLE}{PAGE}</style></head>\n<body class="mpc-rr">\n'
         + "\n".join(filter(None, parts))
         + "\n</body></html>\n"
     )
@@ -46,8 +50,8 @@ def _who(file: ResultFile) -> str:
     people, rows = file.publication.participation, []
     if people is not None:
         rows.append(("parties expected", f"{people.expected:,}"))
-        if people.asked is not None:
-            rows.append(("there when it began", f"{people.asked:,}"))
+        if people.present is not None:
+            rows.append(("there when it began", f"{people.present:,}"))
         if people.counted is not None:
             rows.append(("in the result", f"{people.counted:,}"))
         rows += absences(people)
@@ -64,21 +68,21 @@ def _asked(definition: Definition, words: Words) -> str:
     rows = []
     for a in definition.schema.attributes:
         answers = ", ".join(words.category(a.name, c) for c in a.categories) or a.answers
-        asked = a.asked(words.language)
-        rows.append((asked if asked == a.name else f"{asked} ({a.name})", a.type, answers))
+        asked, *known_as = dict.fromkeys((a.asked(words.language), words.attribute(a.name), a.name))
+        also = f" ({', '.join(known_as)})" if known_as else ""
+        rows.append((asked + also, a.type, answers))
     head = ("question", "type", "answers")
     return "<h2>What was asked</h2>" + rows_table(head, rows)
 
 
-def _costs(cost: Mapping[str, Any]) -> str:
+def _costs(cost: Cost) -> str:
     rows = [
-        (r.get("doing") or r["step"], f"{r['messages_up'] + r['messages_down']:,}",
-         size(r["bytes_up"] + r["bytes_down"]), f"{r['seconds']:.2f}")
-        for r in cost["rounds"]
+        (r.doing or r.step, f"{r.messages_up + r.messages_down:,}",
+         size(r.bytes_up + r.bytes_down), f"{r.seconds:.2f}")
+        for r in cost.rounds
     ]  # fmt: skip
-    total = cost["total"]
-    messages = total["messages_up"] + total["messages_down"]
-    carried = total["bytes_up"] + total["bytes_down"]
+    messages = cost.total.messages_up + cost.total.messages_down
+    carried = cost.total.bytes_up + cost.total.bytes_down
     return (
         f"<h2>What it cost the network</h2><p>{messages:,} messages, {size(carried)}.</p>"
         + rows_table(("round", "messages", "sent", "seconds"), rows, (False, True, True, True))

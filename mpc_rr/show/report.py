@@ -1,6 +1,5 @@
 """The HTML report of a result folder."""
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -8,7 +7,8 @@ import numpy as np
 
 from mpc_rr.data import read_csv
 from mpc_rr.errors import InputError
-from mpc_rr.results.folder import ResultFolder, read_folder
+from mpc_rr.results.folder import read_folder
+from mpc_rr.results.format import Cost
 from mpc_rr.results.verification import replay
 from mpc_rr.scenario import Definition
 from mpc_rr.show.page import page
@@ -20,24 +20,18 @@ def report(path: Path, truth: Path | None = None, language: str | None = None) -
     What a folder of format 1 publishes is made anew from its transcript.
     """
     folder = read_folder(path)
+    folder.definition.schema.check_language(language)
     if folder.version == 1 and folder.done:
-        found = replay(folder).publication
+        found = replay(folder).with_reasons(folder.file.publication.participation)
         file = msgspec.structs.replace(folder.file, publication=found)
     else:
         file = folder.file
     try:
-        cost = json.loads(folder.text("cost.json"))
-        shares = None if truth is None else _true_shares(truth, folder.definition)
-        return page(folder.definition, file, cost, truth=shares, language=_known(folder, language))
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path / 'cost.json'} is damaged: {error!r}") from None
-
-
-def _known(folder: ResultFolder, language: str | None) -> str | None:
-    known = folder.definition.schema.languages
-    if language is not None and known and language not in known:
-        raise InputError(f"the study has no words in {language!r}; it has {', '.join(known)}")
-    return language
+        cost = msgspec.json.decode(folder.text("cost.json"), type=Cost)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"{path / 'cost.json'} is damaged: {error}") from None
+    shares = None if truth is None else _true_shares(truth, folder.definition)
+    return page(folder.definition, file, cost, truth=shares, language=language)
 
 
 def _true_shares(path: Path, definition: Definition) -> dict[str, list[float]]:

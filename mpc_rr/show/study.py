@@ -6,16 +6,17 @@ from rich.console import Console
 from rich.markup import escape
 
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.publication.parts import Publication
 from mpc_rr.scenario import Scenario
 from mpc_rr.show.terminal import say, show_publication
 from mpc_rr.show.words import size
 from mpc_rr.study import StudyResult
 
 
-def show_result(console: Console, result: StudyResult, seconds: float) -> None:
-    """Everything a person wants to see at the end of a run."""
+def show_result(console: Console, result: StudyResult, found: Publication, seconds: float) -> None:
+    """Everything a person wants to see at the end of a run; ``found`` is what was written."""
     outcome = result.outcome
-    show_publication(console, result.publication, result.study.schema)
+    show_publication(console, found, result.study.schema)
     messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
     carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
     console.print(
@@ -41,12 +42,14 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
     if explanation["description"]:
         console.print(escape(explanation["description"]), highlight=False)
     console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
-    for name, asked in explanation["questions"].items():
-        question = name if asked["question"] == name else f"{name}: {asked['question']}"
+    for asked in explanation["questions"].values():
+        words = [*dict.fromkeys((asked["label"], asked["question"]))]
+        question = ": ".join(words)
         say(console, f"  {question}  [{', '.join(asked['answers'])}]")
     console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
     for told in explanation["disclosures"]:
-        attributes = ", ".join(told["event"]["attributes"]) or "whatever you answer"
+        titles = [explanation["questions"][name]["label"] for name in told["event"]["attributes"]]
+        attributes = ", ".join(titles) or "whatever you answer"
         seen = told["seen"].replace("the party's", "your")
         say(console, f"  {attributes}: {told['how']}; seen {seen}; ε {budget(told['epsilon'])}")
     if explanation["registrar"]:
@@ -55,7 +58,7 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
         console.print("  nothing new: you answered this study before", highlight=False)
     else:
         console.print(
-            f"In all ε = {budget(explanation['epsilon'])}. {explanation['in_words']}",
+            f"In all: ε {budget(explanation['epsilon'])}. {explanation['in_words']}",
             highlight=False,
         )
     if explanation["spent_before"] != 0 or explanation["budget"] is not None:

@@ -9,11 +9,13 @@ from mpc_rr.errors import listing
 from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.publication.parts import Listing, Publication, Table
 from mpc_rr.schema import Schema
-from mpc_rr.show.words import Words, absences, number, price
+from mpc_rr.show.words import HIDDEN, Words, absences, number, price
 
 MOST_TABLES = 6
 """So many tables of cells are shown; the others are in the folder."""
 BAR = 20
+WORDS = {"count": "counts", "share": "shares"}
+ENDS = ("from", "to")
 
 
 def line(text: str, head: str = "", style: str = "yellow") -> Text:
@@ -37,7 +39,9 @@ def show_publication(console: Console, found: Publication, schema: Schema) -> No
             parts.append(line(who, how.capitalize()))
         if found.participation.unconfirmed:
             who = listing(found.participation.unconfirmed)
-            parts.append(line(f"{who} did not confirm to have the same result.", "Note"))
+            everybody = len(found.participation.unconfirmed) == found.participation.present
+            text = f"{who} did not confirm that they have the same result."
+            parts.append(line(text, "Warning" if everybody else "Note"))
     parts += _privacy(found)
     parts += _quantities(found, words)
     for listed in found.listings:
@@ -98,9 +102,11 @@ def _shares(tables: list[Table], words: Words) -> list[RenderableType]:
     if not tables:
         return []
     limits = any(table.low for table in tables)
-    title = "Estimated shares, with 95 % intervals" if limits else "Shares"
+    kinds = [word for kind, word in WORDS.items() if kind in {table.kind for table in tables}]
+    title = " and ".join(kinds).capitalize()
+    title = f"Estimated {title.lower()}, with 95 % intervals" if limits else title
     shown = RichTable(title=title, title_justify="left")
-    for heading in ("", "", "share", *(("from", "to") if limits else ())):
+    for heading in ("", "", " or ".join(word[:-1] for word in kinds), *ENDS[: 2 * limits]):
         shown.add_column(heading, justify="right" if heading else "left")
     shown.add_column("")
     for table in tables:
@@ -112,11 +118,16 @@ def _shares(tables: list[Table], words: Words) -> list[RenderableType]:
             shown.add_row(
                 Text(words.attribute(axis.attribute)) if place == 0 else "",
                 Text(words.category(axis.attribute, category)),
-                number(value, table.kind),
+                HIDDEN if value is None else number(value, table.kind),
                 *((number(end, table.kind) for end in ends) if limits else ()),
-                ProgressBar(1.0, min(max(value or 0.0, 0.0), 1.0), width=BAR),
+                _bar(value, table),
             )
     return [shown]
+
+
+def _bar(value: float | None, table: Table) -> ProgressBar:
+    whole = 1.0 if table.kind == "share" else float(sum(v or 0 for v in table.values)) or 1.0
+    return ProgressBar(whole, min(max(value or 0.0, 0.0), whole), width=BAR)
 
 
 def _tables(tables: list[Table], words: Words) -> list[RenderableType]:

@@ -50,14 +50,14 @@ def number(value: float | None, kind: Kind) -> str:
 
 def price(privacy: Privacy) -> str:
     """What taking part cost each party, in a sentence or two."""
-    added_up = all(event.added_up for event in privacy.events)
     if privacy.local_epsilon is None:
-        if added_up:
-            return "No answer was seen alone, but no ε bounds what exact totals tell of one person."
-        return "No ε bounds what taking part tells of one person."
+        by_itself = "No ε bounds what taking part tells of one person."
+        added_up = all(event.added_up for event in privacy.events)
+        return privacy.in_words.replace(" is seen", " was seen") if added_up else by_itself
+    most = "at most " if any(event.at_most for event in privacy.events) else ""
     failing = f" (δ = {privacy.local_delta:.2g})" if privacy.local_delta else ""
-    spent = f"Taking part cost each party ε = {privacy.local_epsilon:.3g}{failing} in all."
-    return f"No answer was seen alone. {spent}" if added_up else f"{spent} {privacy.in_words}"
+    spent = f"Taking part cost each party {most}ε = {privacy.local_epsilon:.3g}{failing} in all."
+    return f"{spent} {privacy.in_words}"
 
 
 class Words:

@@ -317,7 +317,8 @@ def test_endless_and_unprintable_reasons_are_cut():
     assert len(outcome.excluded[0].reason) <= 300
     assert outcome.excluded[0].reason.isprintable()
     result = StudyResult(make_study(5, SIZES), outcome, {}, None, "memory")
-    show_result(Console(file=io.StringIO()), result, 1.0)  # "[/boom]" is no markup of ours
+    # "[/boom]" is no markup of ours
+    show_result(Console(file=io.StringIO()), result, result.publication, 1.0)
 
 
 def test_an_excluded_party_cannot_come_back_to_disturb():
