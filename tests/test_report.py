@@ -44,7 +44,7 @@ class Checker(HTMLParser):
     [
         (ExactPairs(), ["no bound", "<h2>Tables</h2>", "a0 by a1"]),
         (RRViews(epsilon=2.0), ["<h2>Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
-        (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± "]),
+        (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± 4.0</span>"]),
         (
             RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
             ["<h2>Clusters</h2>", "Estimated shares", "rr_each_attribute"],

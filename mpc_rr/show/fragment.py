@@ -84,7 +84,7 @@ def _epsilon(value: float | None) -> str:
 def _privacy(privacy: Privacy, words: Words) -> str:
     central = _epsilon(privacy.central_epsilon)
     if privacy.central_delta and privacy.central_epsilon is not None:
-        central += f" (δ = {privacy.central_delta:g})"
+        central += f" (δ = {privacy.central_delta:.2g})"
     readings = [
         ("whoever sees all that a party sent", _epsilon(privacy.local_epsilon)),
         ("as the paper counts it", _epsilon(privacy.claimed_epsilon)),

@@ -37,7 +37,7 @@ def number(value: float | None, kind: Kind) -> str:
     whole = isinstance(value, int)
     match kind:
         case "count":
-            return f"{value:,}"
+            return f"{value:,}" if whole else f"{value:,.1f}"
         case "share":
             return f"{value:.1%}"
         case "degree":
