@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress, TimeElapsedColumn
 
-from mpc_rr.errors import MpcRrError
+from mpc_rr.errors import MpcRrError, plain
 from mpc_rr.protocols.registry import load_plugins
 
 
@@ -65,8 +65,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
 def say(message: str) -> None:
     """One line on standard error."""
     with contextlib.suppress(OSError):
-        plain = "".join(c if c.isprintable() else " " for c in message)
-        typer.echo(f"mpc-rr: {plain}", err=True)
+        typer.echo(f"mpc-rr: {plain(message)}", err=True)
 
 
 def run_app(app: typer.Typer) -> None:

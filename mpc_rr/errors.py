@@ -20,6 +20,7 @@ Messages are one line: what is wrong, where, and what to do. A `DataError` quote
 wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
 """
 
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -92,6 +93,20 @@ def listing(names: Iterable[str], limit: int = 5) -> str:
     if len(names) <= limit:
         return ", ".join(names)
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+
+
+BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of what follows."""
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text shows what it says, on one line: no control characters, nothing turned."""
+    return not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in BIDI for c in text)
+
+
+def plain(text: str) -> str:
+    """The same text, fit for a terminal."""
+    return "".join(c if is_plain(c) else " " for c in text)
 
 
 def one_line(text: str, limit: int = 300) -> str:

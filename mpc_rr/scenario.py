@@ -18,7 +18,14 @@ from typing import Any, Literal
 import msgspec
 
 from mpc_rr.data import Generator, read_csv, read_text
-from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError, one_line
+from mpc_rr.errors import (
+    DataError,
+    InputError,
+    ScenarioError,
+    SchemaError,
+    is_plain,
+    one_line,
+)
 from mpc_rr.network.messages import (
     AGENT_MESSAGES,
     NAME_RULE,
@@ -87,12 +94,6 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The last day on which anybody may take part."""
     registrar: str | None = None
     """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
-
-    def __post_init__(self) -> None:
-        lines = {"title": [self.title], "description": self.description.split("\n")}
-        for field, texts in lines.items():
-            if not all(text.isprintable() for text in texts):
-                raise ScenarioError(f"{field}: it has characters that cannot be printed")
 
 
 class Study(Definition, frozen=True, kw_only=True):
@@ -445,6 +446,7 @@ def _check_study(study: Study) -> None:
             f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
             'type = "numeric"'
         )
+    _check_words(study)
     _check_protocol(study)
     for field in ("lobby_s", "round_s"):
         seconds = getattr(study.deadlines, field)
@@ -452,6 +454,14 @@ def _check_study(study: Study) -> None:
             raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
     if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
         raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
+
+
+def _check_words(study: Study) -> None:
+    """What people read before they agree must be what is written."""
+    lines = {"title": [study.title], "description": re.split("[\n\t]", study.description)}
+    for field, texts in lines.items():
+        if not all(map(is_plain, texts)):
+            raise ScenarioError(f"{field}: it has characters that cannot be printed")
 
 
 def _check_protocol(study: Study) -> None:

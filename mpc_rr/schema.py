@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, SchemaError
+from mpc_rr.errors import DataError, SchemaError, is_plain
 
 Record = tuple[int, ...]
 """One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
@@ -35,7 +35,7 @@ def text_fault(text: Text) -> str | None:
         if wrong:
             return f"{wrong[0]!r} is no language; write en, de, pt-BR, …"
     words = text.values() if isinstance(text, dict) else (text,)
-    if not all(word.strip() and word.isprintable() for word in words):
+    if not all(word.strip() and is_plain(word) for word in words):
         return "it must be one line that can be printed, and not empty"
     return None
 
@@ -110,7 +110,7 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _check_words(self) -> None:
         """Labels and questions are one printable line each, and labels are those of categories."""
         where = f"attribute {self.name!r}"
-        if not all(word.isprintable() for word in (self.name, *self.categories)):
+        if not all(map(is_plain, (self.name, *self.categories))):
             raise SchemaError(
                 f"attribute {self.name!r}: its name or a category cannot be printed on one line"
             )

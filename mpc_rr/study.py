@@ -24,7 +24,7 @@ from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
 from mpc_rr.protocols.registry import load_plugins, plugins
-from mpc_rr.publication.ending import Ending, published
+from mpc_rr.publication.ending import Ending, published, who_took_part
 from mpc_rr.publication.parts import Absence, Participation, Publication
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.scenario import Scenario, Study
@@ -57,18 +57,29 @@ class StudyResult:
     seed: int | None
     transport: str
 
+    @property
+    def _excluded(self) -> tuple[Absence, ...]:
+        left_out = self.outcome.excluded
+        return tuple(Absence(party=e.name, how="excluded", reason=e.reason) for e in left_out)
+
+    @property
+    def participation(self) -> Participation:
+        """Who is in the result, and who is not."""
+        ending, study = self.outcome.result, self.study
+        if ending is not None:
+            with contextlib.suppress(Exception):  # then its publication says so
+                members = study.setting_with(self.outcome.members)
+                return who_took_part(ending, members, self._excluded)
+        return Participation(expected=study.parties.count, absent=self._excluded)
+
     @functools.cached_property
     def publication(self) -> Publication:
         """What the study publishes: made once, when it is first asked for."""
-        outcome, study = self.outcome, self.study
-        excluded = [
-            Absence(party=e.name, how="excluded", reason=e.reason) for e in outcome.excluded
-        ]
-        if outcome.result is None:
-            people = Participation(expected=study.parties.count, absent=tuple(excluded))
-            return Publication(participation=people)
-        setting = study.setting_with(outcome.members)
-        return published(outcome.result, setting, study.protocol.stated, excluded)
+        ending, study = self.outcome.result, self.study
+        if ending is None:
+            return Publication(participation=self.participation)
+        setting = study.setting_with(self.outcome.members)
+        return published(ending, setting, study.protocol.stated, self._excluded)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -26,7 +26,15 @@ from mpc_rr.protocols import registry
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.publication.ending import Draft, Ending, published
-from mpc_rr.publication.parts import Axis, Figure, Finding, Publication, Sheet, Table
+from mpc_rr.publication.parts import (
+    Axis,
+    Figure,
+    Finding,
+    Participation,
+    Publication,
+    Sheet,
+    Table,
+)
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import CutShort, party_result, read_folder, write_results
 from mpc_rr.results.format import json_schema, to_json
@@ -207,6 +215,10 @@ ABSENT = {
         faults=Faults(silent=(PartyFault("party-03", "view_answer"),)),
     ),
     "dropped out": SCENARIOS["masked_sum"],
+    "dropped out of a confided sum": make_scenario(
+        RECORDS, SIZES, protocol=ExactPairs(sum="masked_sum", suppress_below=2), minimum=12,
+        faults=Faults(silent=(PartyFault("party-03", "confided_vector"),)),
+    ),
     "excluded": make_scenario(
         RECORDS, SIZES, minimum=12, faults=Faults(silent=(PartyFault("party-03", "share"),))
     ),
@@ -295,6 +307,9 @@ def table(**changed):
         (Publication(sheets=(Sheet.of("../x.csv", "x", "x"),)), "cannot be called '../x.csv'"),
         (Publication(sheets=(Sheet.of("/x.csv", "x", "x"),)), "cannot be called '/x.csv'"),
         (Publication(sheets=(Sheet.of("x", "x", "x"),) * 2), "two parts are called 'x'"),
+        (Publication(sheets=(Sheet.of("a", "", ""), Sheet.of("a/b", "", ""))), "called 'a/b'"),
+        (Publication(sheets=(Sheet.of("x" * 300, "", ""),)), "a sheet cannot be called"),
+        (Publication(findings=(Finding(text="x", numbers={"x": 10**400}),)), "too large"),
     ],
 )
 def test_what_cannot_be_written_becomes_a_note(given, says):
@@ -304,6 +319,25 @@ def test_what_cannot_be_written_becomes_a_note(given, says):
     assert note.incomplete
     assert re.search(says, note.text), note.text
     assert found.participation.expected == 3
+    msgspec.json.encode(found)
+
+
+@pytest.mark.parametrize(
+    "said", [None, Participation(expected=np.int64(3), absent=None), SystemExit(3), "nobody"]
+)
+def test_who_took_part_is_checked_as_well(said):
+    class Odd(_Given, frozen=True):
+        def participation(self, study):
+            if isinstance(said, BaseException):
+                raise said
+            return said
+
+    study = setting(make_study(3).schema, 3)
+    events = [ExactSum(what="x", attributes=(), crowd=np.int64(3))]
+    found = published(Odd(Publication()), study, lambda _: events)
+    assert found.participation.expected == 3
+    assert found.privacy.events[0].crowd == 3
+    assert [note.incomplete for note in found.notes] == [True]
     msgspec.json.encode(found)
 
 
@@ -552,6 +586,14 @@ def test_words_are_part_of_what_people_agree_to(labelled, tmp_path):
     assert plain.schema.attributes[0].label is None
     before_there_were_words = "b7c31279786d6f5890b5dacc1eda2c2894bada417419aee945fbdb36e81ca50d"
     assert plain.digest.hex() == before_there_were_words
+
+
+@pytest.mark.parametrize(
+    "title", ["Santé\u00a0: 10\u202f000 €", "👨\u200d👩\u200d👧", "نمی\u200cدانم"]
+)
+def test_words_of_any_script_are_no_obstacle(tmp_path, title):
+    (tmp_path / "words.toml").write_text(LABELLED.replace('"Words"', f'"{title}"\nstudy = "x"'))
+    assert load_scenario(tmp_path / "words.toml").study.title == title
 
 
 @pytest.mark.parametrize(

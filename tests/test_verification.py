@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 
 import anonymizing
 import msgspec
@@ -269,6 +270,16 @@ def test_files_that_are_links_are_not_followed(honest, tmp_path):
     (folder / "cost.csv").symlink_to(tmp_path / "secret")
     with pytest.raises(InputError, match=r"cost\.csv is not there as a file"):
         publish_anew(folder, tmp_path / "new")
+    (folder / "pairs").rename(tmp_path / "elsewhere")
+    (folder / "pairs").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DoesNotHold, match="is not there as a file"):
+        verify(folder)
+    (folder / "pairs").unlink()
+    (tmp_path / "elsewhere").rename(folder / "pairs")
+    (folder / "pairs" / "01-a0--a1.csv").unlink()
+    os.mkfifo(folder / "pairs" / "01-a0--a1.csv")
+    with pytest.raises(DoesNotHold, match="is not there as a file"):
+        verify(folder)
 
 
 def test_a_changed_study_is_noticed(honest, tmp_path):

@@ -75,6 +75,8 @@ def register(kind: Kind, origin: str = "registered by a script") -> Kind:
             f"protocol {name!r} ({kind.__name__}) lacks messages: the classes of the messages that "
             "its parties send"
         )
+    if not isinstance(kind.messages, tuple | list):
+        raise InputError(f"protocol {name!r}: messages must be a tuple of classes")
     for message in kind.messages:
         fault = _message_fault(message, kind.messages)
         if fault is not None:
@@ -165,7 +167,12 @@ def load_plugin(path: Path) -> list[str]:
         stem = re.sub(r"\W", "_", path.stem)
         module_name = f"mpc_rr_plugin_{stem}_{content[:8]}"
         if module_name not in sys.modules:
-            _import(path, module_name)
+            earlier = {name: _kinds.pop(name) for name, file in _files.items() if file == path}
+            try:
+                _import(path, module_name)
+            except InputError:
+                _kinds.update(earlier)
+                raise
     except OSError as error:
         raise InputError(f"the plugin {path} cannot be read: {error.strerror}") from None
     module = sys.modules[module_name]

@@ -28,6 +28,9 @@ from mpc_rr.publication.parts import (
 )
 from mpc_rr.schema import Schema
 
+LARGEST = 1 << 63
+DIGEST_BYTES = 32
+
 
 class AbstractStruct(msgspec.StructMeta, ABCMeta):
     """Structs of which a subclass that leaves something out cannot be made."""
@@ -103,7 +106,9 @@ def checked_ending(ending: object) -> Ending:
     """What a protocol returned; ``TypeError`` if that is no ending, or none that has a digest."""
     if not isinstance(ending, Ending):
         raise TypeError(f"it returned {type(ending).__name__}, not an Ending")
-    _ = ending.digest
+    digest: object = ending.digest
+    if not isinstance(digest, bytes) or len(digest) != DIGEST_BYTES:
+        raise TypeError(f"its digest is not {DIGEST_BYTES} bytes")
     return ending
 
 
@@ -135,18 +140,31 @@ def published(
     made = Publication()
     with draft.part("what was found"):
         made = _in_order(ending.publish(study))
-    people = made.participation or Participation(expected=study.expected)
+    people = Participation(expected=study.expected, absent=tuple(excluded))
     with draft.part("who took part"):
-        people = made.participation or ending.participation(study)
+        people = who_took_part(ending, study, excluded, made.participation)
     privacy = None
     with draft.part("what it cost each party"):
-        privacy = Privacy.of(disclosures(study))
-    return msgspec.structs.replace(
-        made,
-        participation=msgspec.structs.replace(people, absent=(*excluded, *people.absent)),
-        privacy=privacy,
-        notes=(*made.notes, *draft.notes),
-    )
+        privacy = msgspec.convert(_values(Privacy.of(disclosures(study))), Privacy)
+    notes = (*made.notes, *draft.notes)
+    return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=notes)
+
+
+def who_took_part(
+    ending: Ending,
+    study: Setting,
+    excluded: Sequence[Absence] = (),
+    said: Participation | None = None,
+) -> Participation:
+    """Who is in a result, and who is not; an error if the ending does not say it properly."""
+    people = ending.participation(study) if said is None else said
+    people = msgspec.convert(_values(people), Participation)
+    return msgspec.structs.replace(people, absent=(*excluded, *people.absent))
+
+
+def _values(part: msgspec.Struct) -> Any:
+    """A part in plain values, as JSON has them."""
+    return _finite(msgspec.to_builtins(part, enc_hook=_plain))
 
 
 def fact(name: str, label: str, value: str | float | None, kind: Kind = "number") -> Quantity:
@@ -158,8 +176,9 @@ def _in_order(made: Publication) -> Publication:
     """What was published, in plain values; an error if it is not in order."""
     if not isinstance(made, Publication):
         raise TypeError(f"publish() returned {type(made).__name__}, not a Publication")
-    plain = msgspec.to_builtins(made, enc_hook=_plain)
-    checked = msgspec.convert(_finite(plain), Publication)
+    checked = msgspec.convert(_values(made), Publication)
+    sheets = tuple(Sheet.of(sheet.name, sheet.what, sheet.text) for sheet in checked.sheets)
+    checked = msgspec.structs.replace(checked, sheets=sheets)
     fault = publication_fault(checked)
     if fault is not None:
         raise ValueError(fault)
@@ -171,6 +190,8 @@ def _finite(value: Any) -> Any:
     """The same with None for numbers that JSON does not have."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError("a whole number is too large to be published")
     if isinstance(value, dict):
         return {key: _finite(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -203,7 +224,7 @@ class Draft:
         """One part. What was added before it failed stays."""
         try:
             yield
-        except Exception as error:  # noqa: BLE001  (whatever it is, the study is finished and stays)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (the study is finished and stays)
             why = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
             self.notes.append(
                 Note(

@@ -243,8 +243,11 @@ class Publication(_Part, frozen=True, kw_only=True):
         return next((found for found in self.listings if found.name == name), None)
 
 
-RESERVED = ("result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "report.html")
-SHEET_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*/)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+RESERVED = (
+    "result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "report.html",
+    "receipt.jsonl", "receipts",
+)  # fmt: skip
+SHEET_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
 def publication_fault(found: Publication) -> str | None:
@@ -258,8 +261,11 @@ def publication_fault(found: Publication) -> str | None:
     for listed in found.listings:
         if any(len(row) != len(listed.columns) for row in listed.rows):
             return f"listing {listed.name!r} has a row with another number of columns"
+    files = {sheet.name for sheet in found.sheets}
     for sheet in found.sheets:
-        if SHEET_NAME.fullmatch(sheet.name) is None or sheet.name in RESERVED:
+        first, *rest = sheet.name.split("/")
+        taken = first in RESERVED or (rest and first in files)
+        if SHEET_NAME.fullmatch(sheet.name) is None or taken:
             return f"a sheet cannot be called {sheet.name!r}"
     for kind in (found.tables, found.listings, found.sheets, found.quantities):
         names = [part.name for part in kind]

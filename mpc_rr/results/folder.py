@@ -22,7 +22,7 @@ import msgspec
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
-from mpc_rr.publication.parts import Note, Participation, Publication, publication_fault
+from mpc_rr.publication.parts import Note, Publication, publication_fault
 from mpc_rr.results import format1
 from mpc_rr.results.format import (
     FORMAT,
@@ -112,8 +112,7 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
     """
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
     cost = cost_document(outcome, result.study.step_words)
-    people = Participation(expected=result.study.parties.count)
-    cut_short = Publication(participation=people, notes=(NOT_COMPUTED,))
+    cut_short = Publication(participation=result.participation, notes=(NOT_COMPUTED,))
     received = {
         "study.json": study_json(result.study),
         "transcript.jsonl": transcript,
@@ -263,7 +262,8 @@ class ResultFolder:
 def _text(path: Path, name: str) -> str:
     place = path / name
     try:
-        if place.is_symlink() or not place.is_file():
+        inside = [place, *place.parents][: len(Path(name).parts)]
+        if any(part.is_symlink() for part in inside) or not place.is_file():
             raise InputError(f"{path} is not a result folder: {name} is not there as a file")
         return place.read_bytes().decode()
     except OSError as error:

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
-from mpc_rr.errors import InputError, MpcRrError, listing
+from mpc_rr.errors import InputError, MpcRrError, listing, plain
 from mpc_rr.network.messages import (
     COORDINATOR,
     EVERYONE,
@@ -107,7 +107,7 @@ def verify(path: Path, receipt: Path | None = None) -> list[str]:
     )
     others = _other_files(folder, found)
     if others:
-        confirmed.append(f"nothing is known of other files in the folder: {listing(others)}")
+        confirmed.append(plain(f"nothing is known of other files in the folder: {listing(others)}"))
     if receipt is not None:
         confirmed.append(_check_receipt(replayed.transcript, replayed.session, receipt))
     return confirmed
@@ -476,8 +476,8 @@ def _check_format1(folder: ResultFolder, study: Study, found: Publication) -> No
 def _check_sheets(folder: ResultFolder, found: Publication) -> None:
     for sheet in found.sheets:
         try:
-            there = (folder.path / sheet.name).read_bytes()
-        except OSError as error:
-            raise DoesNotHold(f"{sheet.name} cannot be read: {error.strerror}") from None
-        if there != sheet.text.encode():
+            there = folder.text(sheet.name)
+        except InputError as error:
+            raise DoesNotHold(f"{sheet.name} cannot be read: {error}") from None
+        if there != sheet.text:
             raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")

@@ -5,7 +5,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from mpc_rr.errors import listing
+from mpc_rr.errors import listing, plain
 from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.publication.parts import Listing, Publication, Table
 from mpc_rr.schema import Schema
@@ -20,7 +20,8 @@ ENDS = ("from", "to")
 
 def line(text: str, head: str = "", style: str = "yellow") -> Text:
     """A line of text, which may have a coloured head."""
-    return Text.assemble((head, style), ": ", text) if head else Text(text)
+    said = "\n".join(map(plain, text.split("\n")))
+    return Text.assemble((head, style), ": ", said) if head else Text(said)
 
 
 def say(console: Console, text: str, head: str = "", style: str = "yellow") -> None:
