@@ -14,6 +14,7 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.cli.admissions import read_registrar
@@ -228,7 +229,7 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     else:
         show_result(Console(), result, file.publication, seconds)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
-        Console().print(f"{what} {escape(str(folder))}", highlight=False, soft_wrap=True)
+        Console().print(Text(f"{what} {folder}"), soft_wrap=True)
     if result.outcome.result is None:
         broken = [end for end in result.parties.values() if isinstance(end, InternalError)]
         why = "; ".join([result.outcome.cause, *(str(end) for end in broken[:1])])

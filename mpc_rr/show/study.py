@@ -4,6 +4,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
@@ -19,17 +20,17 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
     show_publication(console, found, result.study.schema)
     messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
     carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
-    console.print(
+    say(
+        console,
         f"Cost: {messages:,} messages, {size(carried)}, {seconds:.1f} s; "
         f"{outcome.rejected.total()} messages rejected",
-        highlight=False,
     )
     if result.seed is not None:
-        console.print(
-            f"[dim]Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
-            "computation.[/]",
-            highlight=False,
+        text = (
+            f"Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
+            "computation."
         )
+        console.print(Text(text, style="dim"))
 
 
 def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
