@@ -28,7 +28,7 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import OnProgress
 
 from mpc_rr.estimation.clusters import merge_clusters
 from mpc_rr.estimation.dependence import dependences_of_records
@@ -345,7 +345,7 @@ def main():
     found = {}
     if arguments.out is not None and arguments.out.exists():
         found = json.loads(arguments.out.read_text())
-    with Progress(console=Console(stderr=True)) as bar:
+    with OnProgress(console=Console(stderr=True)) as bar:
         for part in arguments.part:
             rows = PARTS[part](arguments.data, arguments.runs, arguments.only, bar)
             measured = {row["method"] for row in rows}

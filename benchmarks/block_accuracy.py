@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc_rr.estimation.blocks import collect, expected_error, likely, pooled
-from mpc_rr.networks import read_bif
+from mpc_rr.study.bif import read_bif
 
 PEOPLE, BLOCK, PAIRS = 8000, 250, 6
 

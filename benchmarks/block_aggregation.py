@@ -20,13 +20,14 @@ import aiomqtt
 import numpy as np
 
 from mpc_rr.network.broker import embedded_broker
-from mpc_rr.networks import read_bif
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import Deadlines, Parties, Scenario, Study
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
-from mpc_rr.study import run_study
+from mpc_rr.study.bif import read_bif
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario
 
 IN_FLIGHT = 8
 

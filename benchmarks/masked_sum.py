@@ -43,15 +43,16 @@ from secure_sum import ADULT_SIZES, adult_schema
 from mpc_rr.crypto import shamir
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.crypto.masks import MaskKey, derive, lock, mask, seed_of, unlock
+from mpc_rr.crypto.pairwise import MaskKey, derive, lock, mask, seed_of, unlock
 from mpc_rr.network.broker import embedded_broker
-from mpc_rr.network.messages import Hello
+from mpc_rr.network.lifecycle import Hello
 from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import MaskingOptions
+from mpc_rr.protocols.sums.masked.setup import MaskingOptions
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.scenario import Deadlines, Parties, Scenario, Study, party_names
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario, party_names
 
 try:
     from flwr.common.secure_aggregation.crypto import shamir as flower_shamir

@@ -26,8 +26,8 @@ import msgspec
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.protocols import collaborative_k_anonymity as protocol
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.scenario import load_scenario
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
+from mpc_rr.study.file import load_scenario
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "anonymous_survey.toml"
 MESSAGE_BYTES = 24

@@ -21,7 +21,7 @@ import numpy as np
 
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.risk import information_loss
-from mpc_rr.anonymization.table import Table
+from mpc_rr.anonymization.table import Microdata
 from mpc_rr.schema import Attribute
 
 COLUMNS = ("age", "education-num", "hours-per-week", "capital-gain")
@@ -43,7 +43,7 @@ def table_of(codes):
         Attribute(name, "numeric", (), lowest=0.0, highest=float(codes.max() + 1), step=1.0)
         for name in COLUMNS
     )
-    return Table(attributes, codes)
+    return Microdata(attributes, codes)
 
 
 def measured(name, make, table):

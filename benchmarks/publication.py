@@ -24,9 +24,8 @@ SCENARIOS = ("block_survey", "hidden_in_groups", "rr_views")
 
 def one(scenario, seed):
     """In this process, with whichever mpc_rr is on its path: seconds, and those of the floor."""
+    from mpc_rr import load_scenario, run_study  # noqa: PLC0415  (both checkouts have these)
     from mpc_rr.cli import studies  # noqa: PLC0415
-    from mpc_rr.scenario import load_scenario  # noqa: PLC0415
-    from mpc_rr.study import run_study  # noqa: PLC0415
 
     result = run_study(load_scenario(scenario), transport="memory", seed=seed)
     assert result.outcome.result is not None, result.outcome.cause

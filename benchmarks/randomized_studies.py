@@ -31,10 +31,11 @@ from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.reproduce.adult import MDRR_ATTRIBUTES, read_adult
-from mpc_rr.scenario import Deadlines, Parties, Scenario, Study
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
-from mpc_rr.study import run_study
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario
 
 
 class GivenPeople(Scenario, frozen=True):

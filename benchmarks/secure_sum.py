@@ -34,10 +34,11 @@ from mpc_rr.crypto import identity
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.scenario import Deadlines, Parties, Scenario, Study
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
-from mpc_rr.study import run_study
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario
 
 ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
 

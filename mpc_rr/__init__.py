@@ -9,7 +9,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mpc_rr.data import records_from_frame as records_from_frame
     from mpc_rr.errors import InputError as InputError
     from mpc_rr.errors import Misconduct as Misconduct
     from mpc_rr.errors import MpcRrError as MpcRrError
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from mpc_rr.estimation.tables import best_pair_tables as best_pair_tables
     from mpc_rr.estimation.views import ViewDesign as ViewDesign
     from mpc_rr.estimation.views import best_views as best_views
-    from mpc_rr.network.messages import Message as Message
-    from mpc_rr.network.messages import Way as Way
+    from mpc_rr.network.envelope import Message as Message
+    from mpc_rr.network.envelope import Way as Way
     from mpc_rr.network.session import CoordinatorSession as CoordinatorSession
     from mpc_rr.network.session import PartySession as PartySession
     from mpc_rr.privacy.disclosures import Disclosure as Disclosure
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from mpc_rr.privacy.disclosures import Told as Told
     from mpc_rr.privacy.disclosures import Unstated as Unstated
     from mpc_rr.privacy.ledger import Ledger as Ledger
-    from mpc_rr.privacy.ledger import Release as Release
+    from mpc_rr.privacy.ledger import LedgerEntry as LedgerEntry
     from mpc_rr.protocols.interface import StudyProtocol as StudyProtocol
     from mpc_rr.protocols.registry import load_plugin as load_plugin
     from mpc_rr.protocols.registry import register as register
@@ -69,14 +68,15 @@ if TYPE_CHECKING:
     from mpc_rr.publication.parts import Quantity as Quantity
     from mpc_rr.publication.parts import Sheet as Sheet
     from mpc_rr.publication.parts import Table as Table
-    from mpc_rr.scenario import load_scenario as load_scenario
+    from mpc_rr.running import run_study as run_study
     from mpc_rr.schema import Attribute as Attribute
     from mpc_rr.schema import Record as Record
     from mpc_rr.schema import Schema as Schema
-    from mpc_rr.study import run_study as run_study
+    from mpc_rr.study.file import load_scenario as load_scenario
+    from mpc_rr.study.records import records_from_frame as records_from_frame
 
 _NAMES = {
-    "mpc_rr.data": "records_from_frame",
+    "mpc_rr.study.records": "records_from_frame",
     "mpc_rr.errors": "InputError Misconduct MpcRrError",
     "mpc_rr.estimation.clusters": "merge_clusters",
     "mpc_rr.estimation.dependence": "cramers_v dependences_of_records",
@@ -89,19 +89,20 @@ _NAMES = {
     "mpc_rr.estimation.raking": "adjust",
     "mpc_rr.estimation.tables": "TreeModel best_pair_tables",
     "mpc_rr.estimation.views": "ViewDesign best_views",
-    "mpc_rr.network.messages": "Message Way",
-    "mpc_rr.network.session": "CoordinatorSession PartySession",
+    "mpc_rr.network.envelope": "Message Way",
+    "mpc_rr.network.session.coordinator": "CoordinatorSession",
+    "mpc_rr.network.session.party": "PartySession",
     "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum Privacy "
     "RandomizedResponse RandomizedSum SubsetSelection Told Unstated",
-    "mpc_rr.privacy.ledger": "Ledger Release",
+    "mpc_rr.privacy.ledger": "Ledger LedgerEntry",
     "mpc_rr.protocols.interface": "StudyProtocol",
     "mpc_rr.protocols.registry": "load_plugin register",
     "mpc_rr.publication.ending": "Draft Ending Setting",
     "mpc_rr.publication.parts": "Axis Column Figure Finding Listing Note Participation "
     "Publication Quantity Sheet Table",
-    "mpc_rr.scenario": "load_scenario",
+    "mpc_rr.study.file": "load_scenario",
     "mpc_rr.schema": "Attribute Record Schema",
-    "mpc_rr.study": "run_study",
+    "mpc_rr.running": "run_study",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)  # noqa: PLE0605

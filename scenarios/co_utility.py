@@ -36,9 +36,9 @@ from rich.table import Table
 
 from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import Scenario, load_scenario
+from mpc_rr.running import run_study
 from mpc_rr.schema import Record
-from mpc_rr.study import run_study
+from mpc_rr.study.file import Scenario, load_scenario
 
 SURVEY = Path(__file__).parent / "anonymous_survey.toml"
 STRATEGIES = ("follow", "refuse", "free-ride", "deviate")

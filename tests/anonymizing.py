@@ -6,9 +6,9 @@ from helpers import FixedScenario, simulate
 
 from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
-from mpc_rr.scenario import Deadlines, Parties, Study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
+from mpc_rr.study.definition import Deadlines, Parties, Study
 
 ZIPS = ("13053", "13068", "14850", "14853")
 EIGHT = Schema(

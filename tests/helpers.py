@@ -11,21 +11,16 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
+from mpc_rr.network.envelope import COORDINATOR, Envelope, SignedEnvelope
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import COORDINATOR, Envelope, SignedEnvelope
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.publication.ending import Setting
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import (
-    Deadlines,
-    Parties,
-    Scenario,
-    Study,
-    party_names,
-)
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import Faults
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario, party_names
 
 PATIENT = {"lobby_s": 600.0, "round_s": 600.0}
 """Deadlines in real time, for the slowest machine: they cost nothing where everybody comes."""

@@ -10,8 +10,8 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.scenario import party_names
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
+from mpc_rr.study.file import party_names
 
 SIZES = (2, 3, 2)
 N = 24

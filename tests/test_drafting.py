@@ -4,10 +4,10 @@ import tomllib
 
 import pytest
 
-from mpc_rr.data import read_csv
-from mpc_rr.drafting import draft_schema
 from mpc_rr.errors import DataError
-from mpc_rr.scenario import load_scenario
+from mpc_rr.study.drafting import draft_schema
+from mpc_rr.study.file import load_scenario
+from mpc_rr.study.records import read_csv
 
 REST = """
 [protocol]

@@ -18,8 +18,8 @@ from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import write_results
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
-from mpc_rr.study import run_study
 
 SCHEMA = Schema(
     (

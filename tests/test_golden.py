@@ -18,10 +18,10 @@ from rich.console import Console
 
 from mpc_rr.results import format1
 from mpc_rr.results.folder import read_folder, write_results
-from mpc_rr.scenario import load_scenario
+from mpc_rr.running import run_study
 from mpc_rr.show.report import report
 from mpc_rr.show.study import show_result
-from mpc_rr.study import run_study
+from mpc_rr.study.file import load_scenario
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"

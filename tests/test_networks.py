@@ -5,8 +5,8 @@ import pytest
 from networks_data import SURVEY
 
 from mpc_rr.errors import DataError
-from mpc_rr.networks import read_bif
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.study.bif import read_bif
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from anonymizing import EIGHT
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.data import Draw, Generator
 from mpc_rr.errors import DataError, ScenarioError, SchemaError
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import load_scenario
 from mpc_rr.schema import Attribute, Schema
+from mpc_rr.study.file import load_scenario
+from mpc_rr.study.generator import Draw, Generator
 
 
 def number(lowest, highest, step=1.0):

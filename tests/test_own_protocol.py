@@ -13,8 +13,8 @@ from cli_helpers import assert_one_line, coordinate, mpc_rr, start
 import mpc_rr as package
 from mpc_rr.errors import InputError
 from mpc_rr.protocols import registry
-from mpc_rr.scenario import load_scenario
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
+from mpc_rr.study.file import load_scenario
 
 PAGE = Path(__file__).parent.parent / "docs" / "own-protocol.md"
 PLUGINS = Path(__file__).parent / "plugins"

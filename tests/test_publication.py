@@ -20,7 +20,8 @@ from rich.console import Console
 
 from mpc_rr.cli import studies
 from mpc_rr.errors import InputError, ResultsError
-from mpc_rr.network.messages import Message
+from mpc_rr.network.envelope import Message
+from mpc_rr.network.session.replay import DoesNotHold
 from mpc_rr.privacy.disclosures import ExactSum, Told, Unstated
 from mpc_rr.protocols import registry
 from mpc_rr.protocols.block_aggregation import BlockAggregation
@@ -38,15 +39,15 @@ from mpc_rr.publication.parts import (
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import CutShort, party_result, read_folder, write_results
 from mpc_rr.results.format import json_schema, to_json
-from mpc_rr.results.replay import DoesNotHold
+from mpc_rr.results.run import StudyResult
 from mpc_rr.results.verification import publish_anew, verify
-from mpc_rr.scenario import load_scenario
+from mpc_rr.running import run_study
 from mpc_rr.show.fragment import fragment
 from mpc_rr.show.report import report
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.show.words import Words
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import StudyResult, run_study
+from mpc_rr.study.file import load_scenario
 
 ROOT = Path(__file__).parent.parent
 SIZES = (2, 3, 2)

@@ -14,9 +14,9 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.results.folder import write_results
+from mpc_rr.running import run_study
 from mpc_rr.show.report import report
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 SIZES = (2, 3, 2)
 RECORDS = random_records(30, SIZES, seed=3)

@@ -18,8 +18,8 @@ from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import check_folder, write_folder, write_results
 from mpc_rr.results.transcript import cost_document
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 SIZES = (2, 3, 2)
 RECORDS = random_records(5, SIZES, seed=2)

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from mpc_rr.errors import DataError, ScenarioError
-from mpc_rr.scenario import load_scenario, study_from_json, study_json
+from mpc_rr.study.definition import study_from_json, study_json
+from mpc_rr.study.file import load_scenario
 
 GOOD = """
 title = "Two questions"

@@ -13,7 +13,8 @@ from helpers import make_scenario, make_study, random_records, setting, simulate
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError
-from mpc_rr.network.session import Gathered
+from mpc_rr.network.session.coordinator import Gathered
+from mpc_rr.network.session.replay import DoesNotHold
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
@@ -23,10 +24,10 @@ from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import party_result, write_party_result, write_results
-from mpc_rr.results.replay import DoesNotHold
+from mpc_rr.results.run import StudyResult
 from mpc_rr.results.verification import publish_anew, verify
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import StudyResult, run_study
 
 SIZES = (2, 3, 2)
 PROTOCOLS = {

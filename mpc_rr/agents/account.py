@@ -22,10 +22,10 @@ import msgspec
 
 from mpc_rr.errors import InputError
 from mpc_rr.privacy.disclosures import Disclosure, told_in_words
-from mpc_rr.privacy.ledger import Ledger, Release, bounded
+from mpc_rr.privacy.ledger import Ledger, LedgerEntry, bounded
 from mpc_rr.privacy.odds import in_words
-from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
+from mpc_rr.study.definition import Study
 
 FILE = "account.json"
 VERSION = 1
@@ -56,14 +56,14 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     delta: float = 0.0
 
     @classmethod
-    def of(cls, release: Release) -> "_Entry":
+    def of(cls, release: LedgerEntry) -> "_Entry":
         return cls(release.study, release.mechanism, release.attributes, bounded(release.epsilon),
                    release.claimed, release.crowd, release.delta)  # fmt: skip
 
     @property
-    def release(self) -> Release:
+    def release(self) -> LedgerEntry:
         epsilon = math.inf if self.epsilon is None else self.epsilon
-        return Release(self.study, self.mechanism, self.attributes, epsilon,
+        return LedgerEntry(self.study, self.mechanism, self.attributes, epsilon,
                        self.claimed, self.crowd, self.delta)  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class Account:
             "budget": bounded(self.budget),
         }
 
-    def enrol(self, study: Study, record: Record) -> None:
+    def charge(self, study: Study, record: Record) -> None:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""
         self.check(study)
         known = self._books.enrolments.get(study.name)

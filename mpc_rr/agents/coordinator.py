@@ -15,13 +15,14 @@ import asyncio
 import contextlib
 import dataclasses
 import re
-from typing import assert_never
+from typing import ClassVar, assert_never
 
 import msgspec
 
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
+from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import (
     BrokerError,
@@ -31,20 +32,14 @@ from mpc_rr.errors import (
     StudyError,
     one_line,
 )
-from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import (
-    COORDINATOR,
-    EVERYONE,
-    LOBBY_SESSION,
-    VERDICT_SESSION,
-    Admission,
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, VERDICT_SESSION, Message
+from mpc_rr.network.lifecycle import (
     Exclusion,
     Goodbye,
     Hello,
     Invitation,
     Join,
     Member,
-    Message,
     Objection,
     Opening,
     Passes,
@@ -54,13 +49,16 @@ from mpc_rr.network.messages import (
     RosterSeen,
     ShowPass,
     Verdict,
+    Welcome,
 )
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened, Rejected
-from mpc_rr.network.session import CoordinatorSession
+from mpc_rr.network.session import Limits
+from mpc_rr.network.session.live import LiveSession
 from mpc_rr.network.transport import Transport
 from mpc_rr.publication.ending import Ending, checked_ending
 from mpc_rr.randomness import Randomness
-from mpc_rr.scenario import Study
+from mpc_rr.study.definition import Study
 
 ADDRESS = re.compile(r"[a-z0-9_/-]{1,128}")
 FAREWELL_S = 10.0
@@ -92,6 +90,8 @@ class _Failed(StudyError):
 
 class Coordinator:
     """Runs one study once."""
+
+    session_kind: ClassVar[type[LiveSession]] = LiveSession
 
     def __init__(self, study: Study, transport: Transport, rng: Randomness) -> None:
         self.study = study
@@ -267,7 +267,7 @@ class Coordinator:
             self._transport.route(name, address)
             if len(self._joined) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Admission(identity.fingerprint))
+        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Welcome(identity.fingerprint))
 
     def _refuse(self, hello: Hello, name: str, reason: str) -> None:
         refusal = Refusal(self._identity.public, reason, hello.identity.digest)
@@ -300,7 +300,7 @@ class Coordinator:
                 return await self._one_attempt(session), members
             except (Dropout, Misconduct, _Objected) as news:
                 fault = self._judge(session, news)
-            over = session.committed or not self.study.mutual
+            over = session.past_return or not self.study.needs_roster
             if over or not fault.culprits or isinstance(fault, _Dispute):
                 raise fault
             self._exclude(fault)
@@ -313,17 +313,18 @@ class Coordinator:
             self._excluded.append(Exclusion(name, one_line(str(fault))))
             self.mailbox.dismiss(name)
 
-    def _session(self, members: tuple[str, ...]) -> CoordinatorSession:
+    def _session(self, members: tuple[str, ...]) -> LiveSession:
         name = session_name(self._attempt)
-        round_s = self.study.deadlines.round_s
-        rng = self._rng.fork(name)
-        session = CoordinatorSession(self.mailbox, name, members, rng, round_s)
-        session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
-        session.stragglers_s = self.study.deadlines.patience_s
-        session.pass_of = lambda party: self.desk.shown_by(self._identities[party])
-        return session
+        parties, deadlines = self.study.parties, self.study.deadlines
+        limits = Limits(parties.fewest, parties.count, deadlines.round_s, deadlines.patience_s)
+        return self.session_kind(
+            self.mailbox, name, members, self._rng.fork(name), limits, self._pass_of
+        )
 
-    async def _one_attempt(self, session: CoordinatorSession) -> Ending:
+    def _pass_of(self, party: str) -> Pass | None:
+        return self.desk.shown_by(self._identities[party])
+
+    async def _one_attempt(self, session: LiveSession) -> Ending:
         self._enter(State.ROSTER)
         self.mailbox.session_root = session.name
         roster = Roster(
@@ -331,7 +332,7 @@ class Coordinator:
             tuple(Member(name, self.mailbox.keys[name]) for name in session.parties),
             tuple(self._excluded),
         )
-        if self.study.mutual:
+        if self.study.needs_roster:
             await self._show_roster(session, roster)
         else:
             await self._open(session, roster)
@@ -347,7 +348,7 @@ class Coordinator:
             what = one_line(f"{type(error).__name__}: {error}")
             raise _Failed(f"the protocol {self._protocol.name!r} failed: {what}") from error
 
-    async def _show_roster(self, session: CoordinatorSession, roster: Roster) -> None:
+    async def _show_roster(self, session: LiveSession, roster: Roster) -> None:
         """Show everybody who takes part, and have them compare it."""
         raw = await self.mailbox.tell(session.name, EVERYONE, roster)
         self.mailbox.catch_up = raw
@@ -363,7 +364,7 @@ class Coordinator:
 
         await session.relay(RosterSeen, check=same)
 
-    async def _open(self, session: CoordinatorSession, roster: Roster) -> None:
+    async def _open(self, session: LiveSession, roster: Roster) -> None:
         """Where parties only report, nobody needs the others' keys: the roster's digest will do."""
         opening = Opening(len(roster.members), roster_digest(roster))
         raw = await self.mailbox.tell(session.name, EVERYONE, opening)
@@ -389,9 +390,7 @@ class Coordinator:
         said = msgspec.structs.replace(said, reason=one_line(said.reason))
         self.mailbox.interrupt(_Objected(by, said))
 
-    def _judge(
-        self, session: CoordinatorSession, news: Dropout | Misconduct | _Objected
-    ) -> StudyError:
+    def _judge(self, session: LiveSession, news: Dropout | Misconduct | _Objected) -> StudyError:
         """Turn what was noticed or objected into a fault with culprits."""
         match news:
             case Dropout() | Misconduct():
@@ -422,7 +421,7 @@ class Coordinator:
         The result is everybody's already: whoever falls silent, objects or lies now is named as
         not having confirmed it, and can spoil nothing.
         """
-        if not self.study.mutual:
+        if not self.study.needs_roster:
             return {}, ()  # no party has the others' keys; whoever has the transcript can check
         loop, session = asyncio.get_running_loop(), self.mailbox.session_root
         deadline = loop.time() + self.study.deadlines.round_s

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.network.lifecycle import Exclusion
 from mpc_rr.network.mailbox import Traffic
-from mpc_rr.network.messages import Exclusion
 from mpc_rr.publication.ending import Ending
 
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 
@@ -35,12 +35,8 @@ from mpc_rr.errors import (
     StudyError,
     one_line,
 )
-from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import (
-    COORDINATOR,
-    LOBBY_SESSION,
-    VERDICT_SESSION,
-    Admission,
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, VERDICT_SESSION
+from mpc_rr.network.lifecycle import (
     Goodbye,
     Hello,
     Invitation,
@@ -54,16 +50,17 @@ from mpc_rr.network.messages import (
     RosterSeen,
     ShowPass,
     Verdict,
+    Welcome,
 )
-from mpc_rr.network.per_host import once_per_host
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened, Rejected, read
-from mpc_rr.network.session import PartySession
+from mpc_rr.network.session import Limits, PartySession, Person
 from mpc_rr.network.transport import Transport
 from mpc_rr.privacy.ledger import OverdrawnError
 from mpc_rr.publication.ending import Ending, checked_ending
 from mpc_rr.randomness import Randomness
-from mpc_rr.scenario import Study
 from mpc_rr.schema import Record
+from mpc_rr.study.definition import Study
 
 LAST_WORD_S = 2.0
 LEFT_BEHIND_S = 2.0
@@ -88,6 +85,8 @@ class _NewRoster(_News):
 
 class Party:
     """Takes part in one run of a study with one record."""
+
+    session_kind: ClassVar[type[PartySession]] = PartySession
 
     def __init__(
         self,
@@ -120,8 +119,8 @@ class Party:
             Invitation.step: self._on_invitation,
             Refusal.step: self._on_refusal,
         }
-        self.mailbox.handlers[Admission.step] = self._on_admission
-        if self.study.mutual:
+        self.mailbox.handlers[Welcome.step] = self._on_admission
+        if self.study.needs_roster:
             self.mailbox.handlers[Roster.step] = self._on_roster
         else:
             self.mailbox.handlers[Opening.step] = self._on_opening
@@ -206,7 +205,7 @@ class Party:
                         await self.mailbox.transport.send(COORDINATOR, raw)
                         sent += 1
                 await self.mailbox.wait_for_news(
-                    LOBBY_SESSION, Admission.step, self.study.deadlines.ask_again_s
+                    LOBBY_SESSION, Welcome.step, self.study.deadlines.ask_again_s
                 )
             except (Dropout, TimeoutError, _Answered):
                 continue
@@ -257,7 +256,7 @@ class Party:
 
     def _on_admission(self, opened: Opened) -> None:
         self._from_coordinator(opened)
-        if opened.message(Admission).fingerprint != self._identity.public.fingerprint:
+        if opened.message(Welcome).fingerprint != self._identity.public.fingerprint:
             raise Rejected("misdirected")
         if self._admitted or self._rosters or self._opening is not None:
             raise Rejected("duplicate")
@@ -268,7 +267,7 @@ class Party:
 
     async def _first_roster(self) -> Roster | None:
         patience_s = self.study.deadlines.lobby_s + self.study.deadlines.round_s
-        step = Roster.step if self.study.mutual else Opening.step
+        step = Roster.step if self.study.needs_roster else Opening.step
         while True:
             try:
                 await self.mailbox.wait_for_news(session_name(1), step, patience_s)
@@ -334,12 +333,12 @@ class Party:
         try:
             if roster is not None:
                 await self._compare_rosters(session, roster)
-            self._terms.account.enrol(self.study, self._record)
+            self._terms.account.charge(self.study, self._record)
             ending = await self._protocol_run(session.sub(self.study.protocol.name))
             return await self._confirmed(session, ending)
         except _NewRoster:
             self.mailbox.transcript.clear()  # the receipt is of the attempt that counts
-            if session.committed:
+            if session.past_return:
                 raise Misconduct(
                     "the coordinator begins again with others after I published my part; "
                     "both results together would expose somebody",
@@ -383,15 +382,23 @@ class Party:
         }
         # The coordinator waits one round for the others before we can hear from it.
         timeout_s = 2 * self.study.deadlines.round_s
-        session = PartySession(self.mailbox, name, parties, self._rng.fork(name), timeout_s)
-        session.once, session.choices = self._once, self._terms.choices
-        session.again = self._terms.again
-        session.own_pass = self._own_pass
-        session.pass_fault = partial(member_pass_fault, self.study, self.mailbox.run)
-        session.recall = lambda label: self._terms.account.recall(self.study, label)
-        session.spend = lambda events: self._terms.account.settle(self.study, events)
-        session.fewest, session.most = self.study.parties.fewest, self.study.parties.count
-        return session
+        limits = Limits(self.study.parties.fewest, self.study.parties.count, timeout_s)
+        return self.session_kind(
+            self.mailbox, name, parties, self._rng.fork(name), limits, self._person()
+        )
+
+    def _person(self) -> Person:
+        """Whom we act for, as far as our protocol may know."""
+        account = self._terms.account
+        return Person(
+            once=self._once,
+            recall=lambda label: account.recall(self.study, label),
+            spend=lambda events: account.settle(self.study, events),
+            pass_fault=partial(member_pass_fault, self.study, self.mailbox.run),
+            own_pass=self._own_pass,
+            choices=self._terms.choices,
+            again=self._terms.again,
+        )
 
     def _once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
         """Draw something that a second draw would weaken; it is in the books before it is used."""
@@ -445,7 +452,7 @@ class Party:
         If broker or coordinator are gone by now, the result is still there: confirmed by nobody.
         """
         try:
-            if self.study.mutual:
+            if self.study.needs_roster:
                 await session.send(COORDINATOR, ResultSeen(ending.digest))
             unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):
@@ -456,7 +463,7 @@ class Party:
     async def _verdict(self, session: PartySession, ending: Ending) -> tuple[str, ...]:
         """Wait for the verdict and make sure that the others have the same result."""
         arrived = await self.mailbox.collect(
-            VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.timeout_s
+            VERDICT_SESSION, Verdict.step, (COORDINATOR,), session.limits.round_s
         )
         verdict, digest = arrived[COORDINATOR].message(Verdict), ending.digest
         self.mailbox.transcribe(arrived[COORDINATOR].raw)
@@ -466,9 +473,9 @@ class Party:
             )
         if sorted((*verdict.seen, *verdict.unconfirmed)) != sorted(session.parties):
             raise Misconduct("the coordinator's verdict does not speak of everybody", [COORDINATOR])
-        place = (session.context, self.mailbox.keys_digest, arrived[COORDINATOR].digest)
-        seen = once_per_host(
-            place,
+        seen = session.shared(
+            "confirmations",
+            (arrived[COORDINATOR].digest,),
             lambda: {n: self._seen_digest(session, n, raw) for n, raw in verdict.seen.items()},
         )
         for name, said in seen.items():

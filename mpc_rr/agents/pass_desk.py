@@ -3,9 +3,9 @@
 from mpc_rr.agents.roster import member_pass_fault
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
-from mpc_rr.network.messages import ShowPass
+from mpc_rr.network.lifecycle import ShowPass
 from mpc_rr.network.sealed import Opened
-from mpc_rr.scenario import Study
+from mpc_rr.study.definition import Study
 
 
 class PassDesk:

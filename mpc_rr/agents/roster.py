@@ -7,18 +7,10 @@ import msgspec
 
 from mpc_rr.crypto.admission import Pass, pass_fault
 from mpc_rr.crypto.identity import PublicIdentity
-from mpc_rr.network.messages import (
-    COORDINATOR,
-    EVERYONE,
-    RUN_BYTES,
-    Invitation,
-    Member,
-    Roster,
-    encode,
-    is_name,
-)
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, RUN_BYTES, encode, is_name
+from mpc_rr.network.lifecycle import Invitation, Member, Roster
 from mpc_rr.protocols.interface import SMALLEST
-from mpc_rr.scenario import Study
+from mpc_rr.study.definition import Study
 
 
 def run_id(invitation: Invitation) -> bytes:

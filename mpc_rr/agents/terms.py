@@ -7,7 +7,7 @@ from mpc_rr.agents.account import Account
 from mpc_rr.crypto.admission import Pass, SigningKey, admitted
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
-from mpc_rr.scenario import Study
+from mpc_rr.study.definition import Study
 
 Admitted = tuple[SigningKey, bytes]
 """A person's key, and the registrar's signature on it."""

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.anonymization.table import Codes, Groups, Table
+from mpc_rr.anonymization.table import Codes, Groups, Microdata
 from mpc_rr.errors import InputError
 from mpc_rr.schema import Attribute
 
 Level = Mapping[str, Sequence[str]] | float
 """Labels with the values under each; or the width of the intervals of a numeric attribute."""
 NOTHING = "*"
-MOST_COMBINATIONS = 100_000
+MOST_LEVELS = 100_000
 CODES_CHECKED = 100_000
 """Intervals of numbers repeat, so that the first so many values show whether they are nested."""
 
@@ -121,14 +121,14 @@ class Hierarchy:
 
 def check_combinations(hierarchies: Sequence[Hierarchy]) -> None:
     """`InputError` if these have too many combinations of levels to try them all."""
-    if math.prod(hierarchy.depth + 1 for hierarchy in hierarchies) > MOST_COMBINATIONS:
+    if math.prod(hierarchy.depth + 1 for hierarchy in hierarchies) > MOST_LEVELS:
         raise InputError(
-            f"the hierarchies have more than {MOST_COMBINATIONS:,} combinations of levels; give "
+            f"the hierarchies have more than {MOST_LEVELS:,} combinations of levels; give "
             "fewer levels"
         )
 
 
-def generalize(table: Table, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
+def generalize(table: Microdata, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
     """The levels that lose least among those that leave nobody in a group below k."""
     check_combinations(hierarchies)
     depths = [hierarchy.depth for hierarchy in hierarchies]
@@ -152,7 +152,7 @@ def generalize(table: Table, hierarchies: Sequence[Hierarchy], k: int) -> tuple[
     raise InputError(f"there are fewer than k = {k} records")
 
 
-def groups_at(table: Table, hierarchies: Sequence[Hierarchy], levels: Sequence[int]) -> Groups:
+def groups_at(table: Microdata, hierarchies: Sequence[Hierarchy], levels: Sequence[int]) -> Groups:
     """Who cannot be told apart at these levels."""
     labels = np.stack(
         [

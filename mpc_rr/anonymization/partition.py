@@ -17,7 +17,7 @@ who makes the groups anew finds the very same.
 
 import numpy as np
 
-from mpc_rr.anonymization.table import Codes, Groups, Rows, Table
+from mpc_rr.anonymization.table import Codes, Groups, Microdata, Rows
 
 FULL_RANGE = 1 << 20
 """The range of every attribute, once they are made comparable."""
@@ -25,7 +25,7 @@ MOST_AT_ONCE = 40_000
 """So many records MDAV treats together."""
 
 
-def mdav(table: Table, k: int) -> Groups:
+def mdav(table: Microdata, k: int) -> Groups:
     """Groups of k to 2k − 1 records, close to each other."""
     points = table.points
     groups: Groups = []
@@ -107,7 +107,7 @@ def _mdav(points: Codes, k: int) -> Groups:
     return groups
 
 
-def mondrian(table: Table, k: int) -> Groups:
+def mondrian(table: Microdata, k: int) -> Groups:
     """Groups of at least k records by cutting at medians."""
     spans = np.ptp(table.codes, axis=0)
     scaled = table.codes * FULL_RANGE // np.where(spans > 0, spans, 1)

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.anonymization.table import Codes, Groups, Rows, Table
+from mpc_rr.anonymization.table import Codes, Groups, Microdata, Rows
 
-Sheet = list[list[str]]
+Lines = list[list[str]]
 """A header and rows."""
 TOLD_DIGITS = 10
 
@@ -27,9 +27,9 @@ TOLD_DIGITS = 10
 class Grouped:
     """Quasi-identifiers in groups, and the confidential values of each group, in no order."""
 
-    known: Table
+    known: Microdata
     groups: Groups
-    confidential: list[Table]
+    confidential: list[Microdata]
     """One table for each group."""
     labels: Callable[[Rows], list[str]] | None = None
     """What a group is called in each quasi-identifier, where a hierarchy says so."""
@@ -40,7 +40,7 @@ class Grouped:
         values = self.confidential[0].attributes
         return [a.name for a in self.known.attributes] + [a.name for a in values]
 
-    def values(self, number: int) -> Sheet:
+    def values(self, number: int) -> Lines:
         """The confidential values of a group, as text."""
         table = self.confidential[number]
         return [
@@ -49,7 +49,7 @@ class Grouped:
         ]
 
 
-def centre(known: Table, rows: Rows) -> list[float]:
+def centre(known: Microdata, rows: Rows) -> list[float]:
     """The centre of a group: mean of numbers, median of ordered categories, commonest category."""
     middle = []
     for place, attribute in enumerate(known.attributes):
@@ -63,7 +63,7 @@ def centre(known: Table, rows: Rows) -> list[float]:
     return middle
 
 
-def range_of(known: Table, rows: Rows) -> list[str]:
+def range_of(known: Microdata, rows: Rows) -> list[str]:
     """The range of a group in each attribute: ``21–29``, ``low–middle``, ``a | b``."""
     told = []
     for place, attribute in enumerate(known.attributes):
@@ -77,14 +77,14 @@ def range_of(known: Table, rows: Rows) -> list[str]:
     return told
 
 
-def _told(known: Table, middle: Sequence[float]) -> list[str]:
+def _told(known: Microdata, middle: Sequence[float]) -> list[str]:
     return [
         f"{a.number(value):.{TOLD_DIGITS}g}" if a.numeric else a.categories[int(value)]
         for a, value in zip(known.attributes, middle, strict=True)
     ]
 
 
-def microaggregated(grouped: Grouped) -> dict[str, Sheet]:
+def microaggregated(grouped: Grouped) -> dict[str, Lines]:
     """One table with the centres of the groups."""
     return {
         "release": _one_for_all(
@@ -93,7 +93,7 @@ def microaggregated(grouped: Grouped) -> dict[str, Sheet]:
     }
 
 
-def generalized(grouped: Grouped) -> dict[str, Sheet]:
+def generalized(grouped: Grouped) -> dict[str, Lines]:
     """One table with the ranges or labels of the groups."""
     return {
         "release": _one_for_all(
@@ -102,7 +102,7 @@ def generalized(grouped: Grouped) -> dict[str, Sheet]:
     }
 
 
-def _one_for_all(grouped: Grouped, told: Callable[[Rows], list[str]]) -> Sheet:
+def _one_for_all(grouped: Grouped, told: Callable[[Rows], list[str]]) -> Lines:
     sheet = [["group", *grouped.header]]
     for number, rows in enumerate(grouped.groups):
         same = told(rows)
@@ -110,7 +110,7 @@ def _one_for_all(grouped: Grouped, told: Callable[[Rows], list[str]]) -> Sheet:
     return sheet
 
 
-def anatomy(grouped: Grouped) -> dict[str, Sheet]:
+def anatomy(grouped: Grouped) -> dict[str, Lines]:
     """Two tables that the number of the group connects."""
     known, confidential = grouped.known, grouped.confidential[0].attributes
     first = [["group", *(a.name for a in known.attributes)]]
@@ -121,7 +121,7 @@ def anatomy(grouped: Grouped) -> dict[str, Sheet]:
     return {"quasi_identifiers": first, "confidential": second}
 
 
-def permuted(grouped: Grouped) -> dict[str, Sheet]:
+def permuted(grouped: Grouped) -> dict[str, Lines]:
     """One table; the confidential values beside a record are somebody's of the same group.
 
     If more or fewer name a group than are in it, some cells stay empty: nothing is left out.
@@ -136,12 +136,12 @@ def permuted(grouped: Grouped) -> dict[str, Sheet]:
     return {"release": sheet}
 
 
-def _as_they_are(known: Table, rows: Rows) -> Sheet:
+def _as_they_are(known: Microdata, rows: Rows) -> Lines:
     codes: list[list[int]] = known.codes[rows].tolist()
     return [[a.text(c) for a, c in zip(known.attributes, row, strict=True)] for row in codes]
 
 
-RELEASES: dict[str, Callable[[Grouped], dict[str, Sheet]]] = {
+RELEASES: dict[str, Callable[[Grouped], dict[str, Lines]]] = {
     "microaggregated": microaggregated,
     "generalized": generalized,
     "anatomy": anatomy,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.anonymization.releases import Grouped, centre
-from mpc_rr.anonymization.table import UNIT, Array, Codes, Groups, Table
+from mpc_rr.anonymization.table import UNIT, Array, Codes, Groups, Microdata
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _distance(part: Codes, everybody: Codes, *, nominal: bool) -> float:
     return float(np.abs(np.cumsum(mine - shares))[:-1].sum() / steps) if steps else 0.0
 
 
-def information_loss(known: Table, groups: Groups) -> Loss:
+def information_loss(known: Microdata, groups: Groups) -> Loss:
     """What is lost if a group is all that is known of each of its members."""
     points = known.points / UNIT
     total = float(((points - points.mean(axis=0)) ** 2).sum())
@@ -97,7 +97,7 @@ def information_loss(known: Table, groups: Groups) -> Loss:
     )
 
 
-def linkage(known: Table, groups: Groups, release: str) -> Linkage:
+def linkage(known: Microdata, groups: Groups, release: str) -> Linkage:
     """The chance of picking a person's own record, guessing among those that fit best."""
     sizes = np.empty(len(known))
     for rows in groups:
@@ -111,7 +111,7 @@ def linkage(known: Table, groups: Groups, release: str) -> Linkage:
     return Linkage(float(chances.mean()), float(chances.max()))
 
 
-def _nearest_centre(known: Table, groups: Groups) -> Array:
+def _nearest_centre(known: Microdata, groups: Groups) -> Array:
     """Groups whose published centre is nearest are all candidates, with all their records."""
     from scipy.spatial import KDTree  # noqa: PLC0415  (a tenth of the time it takes to start)
 
@@ -130,7 +130,7 @@ def _nearest_centre(known: Table, groups: Groups) -> Array:
     return chances
 
 
-def _covering(known: Table, groups: Groups) -> Array:
+def _covering(known: Microdata, groups: Groups) -> Array:
     """How many records each person's quasi-identifiers fit, group by group."""
     fits = np.zeros(len(known))
     for rows in groups:

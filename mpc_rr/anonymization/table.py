@@ -24,14 +24,14 @@ Groups = list[Rows]
 
 
 @dataclass(frozen=True)
-class Table:
+class Microdata:
     """Some attributes of some people, as codes: one row each."""
 
     attributes: tuple[Attribute, ...]
     codes: Codes
 
     @classmethod
-    def of(cls, attributes: Sequence[Attribute], records: Sequence[Record]) -> "Table":
+    def of(cls, attributes: Sequence[Attribute], records: Sequence[Record]) -> "Microdata":
         """A table of records."""
         codes = np.array(records, dtype=np.int64).reshape(len(records), len(attributes))
         return cls(tuple(attributes), codes)
@@ -40,7 +40,7 @@ class Table:
         return len(self.codes)
 
     def __repr__(self) -> str:
-        return f"Table({len(self)} × {', '.join(a.name for a in self.attributes)})"
+        return f"Microdata({len(self)} × {', '.join(a.name for a in self.attributes)})"
 
     @cached_property
     def points(self) -> Codes:

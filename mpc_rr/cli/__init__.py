@@ -2,7 +2,7 @@
 
 from mpc_rr.cli import admissions, parties, planning, reproduction, runs, studies
 from mpc_rr.cli.app import app
-from mpc_rr.console import run_app
+from mpc_rr.cli.console import run_app
 
 __all__ = ["admissions", "app", "main", "parties", "planning", "reproduction", "runs", "studies"]
 

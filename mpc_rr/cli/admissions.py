@@ -15,11 +15,12 @@ from rich.markup import escape
 
 from mpc_rr.agents.terms import Admitted
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
-from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.admission import SigningKey, admitted
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.scenario import Study, load_scenario
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import load_scenario
 
 registrar_app = typer.Typer(
     no_args_is_help=True,

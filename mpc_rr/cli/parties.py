@@ -37,12 +37,11 @@ from mpc_rr.cli.app import (
     Verbose,
     app,
 )
-from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
-from mpc_rr.data import read_csv, read_record
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.messages import NAME_RULE
+from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.results.folder import (
@@ -54,12 +53,14 @@ from mpc_rr.results.folder import (
 )
 from mpc_rr.results.format import PartyResult, to_json
 from mpc_rr.results.transcript import transcript_lines
-from mpc_rr.scenario import Study, load_scenario
+from mpc_rr.running import take_part
 from mpc_rr.schema import Record
 from mpc_rr.show.progress import party_watcher
 from mpc_rr.show.study import show_explanation
 from mpc_rr.show.terminal import show_publication
-from mpc_rr.study import take_part
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import load_scenario
+from mpc_rr.study.records import read_csv, read_record
 
 
 @app.command()

@@ -8,15 +8,15 @@ import typer
 from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
-from mpc_rr.console import plain_errors, print_json
-from mpc_rr.drafting import draft_schema
+from mpc_rr.cli.console import plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.privacy.ledger import bounded
-from mpc_rr.scenario import load_scenario
 from mpc_rr.schema import Schema
 from mpc_rr.show.planning import show_plans
+from mpc_rr.study.drafting import draft_schema
+from mpc_rr.study.file import load_scenario
 
 
 @app.command()

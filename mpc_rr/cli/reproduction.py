@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, OutOption, Verbose, app
-from mpc_rr.console import plain_errors, print_json, progress_bar
+from mpc_rr.cli.console import plain_errors, print_json, progress_bar
 from mpc_rr.errors import InputError
 from mpc_rr.reproduce import REPRODUCTIONS, SEED, reproduce
 from mpc_rr.reproduce.adult import download_adult

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
-from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.conditions import parse_condition
 from mpc_rr.publication.reports import decoded

@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.watching import Watch, unwatched
 from mpc_rr.cli.admissions import read_registrar
 from mpc_rr.cli.app import (
     BrokerOption,
@@ -31,17 +32,19 @@ from mpc_rr.cli.app import (
     Verbose,
     app,
 )
-from mpc_rr.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import Aborted, InputError, InternalError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.results.folder import check_folder, result_file, write_results
 from mpc_rr.results.format import to_json
+from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
-from mpc_rr.scenario import Study, load_scenario
+from mpc_rr.running import coordinate_study, run_study
 from mpc_rr.show.progress import watcher
 from mpc_rr.show.study import scenario_facts, show_facts, show_result
-from mpc_rr.study import StudyResult, Watch, coordinate_study, run_study, unwatched
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import load_scenario
 
 
 class TransportName(StrEnum):

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from mpc_rr.crypto.masks import agree, is_key
+from mpc_rr.crypto.pairwise import is_key, shared_secret
 from mpc_rr.randomness import Randomness
 
 SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
@@ -117,9 +117,9 @@ class Identity:
         """An Ed25519 signature on ``data``."""
         return self._signing.sign(data)
 
-    def agree(self, public: bytes) -> bytes:
+    def shared_secret(self, public: bytes) -> bytes:
         """The secret our sealing key shares with another's; ``ValueError`` if that is no key."""
-        return agree(self._sealing, public)
+        return shared_secret(self._sealing, public)
 
     def open(self, ciphertext: bytes, info: bytes) -> bytes | None:
         """What was sealed to us under ``info``, or None if it does not open."""

@@ -11,7 +11,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from mpc_rr.crypto.identity import SEALING_OVERHEAD_BYTES, SUITE, sealer
-from mpc_rr.crypto.masks import is_key
+from mpc_rr.crypto.pairwise import is_key
 from mpc_rr.randomness import Randomness
 
 LAYER_BYTES = SEALING_OVERHEAD_BYTES

@@ -19,8 +19,8 @@ import numpy as np
 from mpc_rr.errors import InputError
 
 Combination = tuple[int, ...]
-View = tuple[Combination, ...]
-MOST_COMBINATIONS = 50_000
+CombinationView = tuple[Combination, ...]
+MOST_ASKED = 50_000
 
 
 def fewest_views(attributes: int, together: int) -> int:
@@ -29,21 +29,21 @@ def fewest_views(attributes: int, together: int) -> int:
 
 
 @lru_cache(maxsize=16)
-def combination_views(attributes: int, together: int) -> tuple[View, ...]:
+def combination_views(attributes: int, together: int) -> tuple[CombinationView, ...]:
     """As few views as possible, so that every combination is in exactly one of them."""
     if not 1 <= together <= attributes:
         raise InputError(f"combinations of {together} out of {attributes} attributes do not exist")
-    if math.comb(attributes, together) > MOST_COMBINATIONS:
+    if math.comb(attributes, together) > MOST_ASKED:
         raise InputError(
             f"{attributes} attributes have {math.comb(attributes, together):,} combinations of "
-            f"{together}; more than {MOST_COMBINATIONS:,} are not asked"
+            f"{together}; more than {MOST_ASKED:,} are not asked"
         )
     if together == 2:
         return _tournament(attributes)
     return _by_flows(attributes, together)
 
 
-def _tournament(attributes: int) -> tuple[View, ...]:
+def _tournament(attributes: int) -> tuple[CombinationView, ...]:
     """The round-robin schedule: one attribute stays, the others go round."""
     players = attributes + attributes % 2
     views = []
@@ -56,7 +56,7 @@ def _tournament(attributes: int) -> tuple[View, ...]:
     return tuple(views)
 
 
-def _by_flows(attributes: int, together: int) -> tuple[View, ...]:
+def _by_flows(attributes: int, together: int) -> tuple[CombinationView, ...]:
     total, at_once = math.comb(attributes, together), attributes // together
     sizes = [at_once] * (total // at_once) + ([total % at_once] if total % at_once else [])
     views: list[Counter[Combination]] = [Counter({(): size}) for size in sizes]

@@ -2,9 +2,9 @@
 
 Tables of overlapping combinations, estimated apart, contradict each other about what they share;
 the paper's equality constraints then have no solution at all. So their common margins are averaged
-first (`mpc_rr.estimation.tables.agree`). Then iterative proportional fitting gives the table with
-the largest entropy among those with these margins; the paper's program, the table with the smallest
-sum of squares, is there as an option.
+first (`mpc_rr.estimation.tables.make_consistent`). Then iterative proportional fitting gives the
+table with the largest entropy among those with these margins; the paper's program, the table with
+the smallest sum of squares, is there as an option.
 """
 
 import itertools
@@ -16,7 +16,7 @@ import numpy as np
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.estimation.tables import agree, maximum_entropy
+from mpc_rr.estimation.tables import make_consistent, maximum_entropy
 
 MOST_CELLS = 4096
 CONSTRAINT_WEIGHT = 1e4
@@ -37,7 +37,7 @@ def wider_table(
     if covered != set(wanted):
         missing = min(set(wanted) - covered)
         raise InputError(f"no table is about attribute {missing} and others of these only")
-    agreed = agree(inside, None if weights is None else {c: weights[c] for c in inside})
+    agreed = make_consistent(inside, None if weights is None else {c: weights[c] for c in inside})
     shape = [sizes[a] for a in wanted]
     places = {a: place for place, a in enumerate(wanted)}
     moved = {tuple(places[a] for a in c): table for c, table in agreed.items()}

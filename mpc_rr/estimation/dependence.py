@@ -22,7 +22,7 @@ from scipy.special import chdtrc, stdtr
 
 from mpc_rr.errors import InputError
 
-Table = npt.NDArray[np.integer] | npt.NDArray[np.floating]
+ContingencyTable = npt.NDArray[np.integer] | npt.NDArray[np.floating]
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,12 @@ class Dependence:
     p_value: float | None
 
 
-def dependence(table: Table, *, both_ordinal: bool) -> Dependence:
+def dependence(table: ContingencyTable, *, both_ordinal: bool) -> Dependence:
     """The measure that fits the types of the two attributes."""
     return abs_pearson_r(table) if both_ordinal else cramers_v(table)
 
 
-def cramers_v(table: Table, *, corrected: bool = False) -> Dependence:
+def cramers_v(table: ContingencyTable, *, corrected: bool = False) -> Dependence:
     """Cramér's V of a table of counts, which need not be whole numbers.
 
     The p-value supposes counts of respondents; of shares it says nothing. ``corrected`` takes off
@@ -74,7 +74,7 @@ def _without_chance(phi2: float, n: float, shape: tuple[int, ...]) -> float:
     return math.sqrt(real / fewer) if fewer > 0 else 0.0
 
 
-def abs_pearson_r(table: Table) -> Dependence:
+def abs_pearson_r(table: ContingencyTable) -> Dependence:
     """|Pearson r| of the category ranks of a table of counts."""
     counts = np.asarray(table, dtype=np.float64)
     n = counts.sum()

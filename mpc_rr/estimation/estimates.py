@@ -33,7 +33,7 @@ class Marginal:
 
 
 @dataclass(frozen=True)
-class Answered:
+class QueryAnswer:
     """The answer to a count query. ``interval`` is at the given level; 0 to 1 bounds all shares."""
 
     count: float
@@ -83,14 +83,14 @@ class Estimates:
             for (i, j), table in self.pair_tables.items()
         }
 
-    def query(self, condition: Condition, level: float = 0.95) -> Answered:
+    def query(self, condition: Condition, level: float = 0.95) -> QueryAnswer:
         """The number of respondents who meet a condition, without bias, with its interval."""
         attributes, wanted = condition.indicator(self.schema.sizes)
         share, error = self.fitted.subset(attributes, wanted)
         low, high = Estimate(np.array(share), np.array(error), self.n).interval(level)
         limits = np.clip([low, high], 0, 1) * self.n
         clipped = min(max(share, 0.0), 1.0)
-        return Answered(self.n * clipped, clipped, error, (float(limits[0]), float(limits[1])))
+        return QueryAnswer(self.n * clipped, clipped, error, (float(limits[0]), float(limits[1])))
 
     def synthesize(self, rows: int, uniform: Uniform) -> Codes:
         """Synthetic records, drawn from the model."""

@@ -25,7 +25,7 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 
 HIDDEN = -1
-Mask = npt.NDArray[np.bool_]
+Hidden = npt.NDArray[np.bool_]
 
 
 def suppress(layout: PairLayout, tables: Sequence[Counts], below: int) -> list[Counts]:
@@ -39,7 +39,7 @@ def suppress(layout: PairLayout, tables: Sequence[Counts], below: int) -> list[C
     return [np.where(mask, HIDDEN, table) for table, mask in zip(tables, hidden, strict=True)]
 
 
-def _hide_rectangle(table: Counts, hidden: Mask, i: int, j: int, below: int) -> bool:
+def _hide_rectangle(table: Counts, hidden: Hidden, i: int, j: int, below: int) -> bool:
     """Hide the rectangle on (i, j) that costs the fewest counts; False if there is none."""
     rows = np.flatnonzero(table[:, j] >= below)
     columns = np.flatnonzero(table[i] >= below)
@@ -57,7 +57,7 @@ def _hide_rectangle(table: Counts, hidden: Mask, i: int, j: int, below: int) -> 
 def _hide_categories(
     layout: PairLayout,
     tables: Sequence[Counts],
-    hidden: Sequence[Mask],
+    hidden: Sequence[Hidden],
     number: int,
     i: int,
     j: int,

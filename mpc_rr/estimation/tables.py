@@ -4,7 +4,7 @@
   how much of it is noise. From RR-Independent this gives the joint that the papers call lost.
 * `best_pair_tables`: all pairs, shrunk towards a model of latent classes instead. The default.
 * `likely_pair`: the pair's table by maximum likelihood.
-* `agree`: tables that share attributes are made to agree about them.
+* `make_consistent`: tables that share attributes are made to agree about them.
 * `maximum_entropy`: the joint distribution that has given tables and assumes nothing else.
 * `TreeModel`: the same for a tree of pairs (the strongest ones), for any number of attributes;
   it can draw synthetic records without ever enumerating the domain.
@@ -95,7 +95,7 @@ def margin(table: Array, attributes: Sequence[int], wanted: Sequence[int]) -> Ar
     return np.asarray(table.sum(axis=others))
 
 
-def agree(
+def make_consistent(
     tables: Tables, precisions: Mapping[tuple[int, ...], float] | None = None
 ) -> dict[tuple[int, ...], Array]:
     """Make tables that share an attribute agree about its margin.
@@ -150,7 +150,7 @@ def maximum_entropy(
     """The joint distribution with these tables and the largest entropy, and whether it converged.
 
     Iterative proportional fitting from the uniform distribution over the whole domain. Tables that
-    contradict each other (see `agree`) cannot all be met; then it does not converge.
+    contradict each other (see `make_consistent`) cannot all be met; then it does not converge.
     """
     if math.prod(sizes) > ENTROPY_LIMIT:
         raise InputError(

@@ -29,15 +29,15 @@ from mpc_rr.estimation.matrix import (
     Uniform,
     check_codes,
 )
-from mpc_rr.estimation.tables import agree, shrunk
+from mpc_rr.estimation.tables import make_consistent, shrunk
 
 MOST_VIEWS = 2000
-MOST_COMBINATIONS = 100_000_000
+LARGEST_VIEW = 100_000_000
 KEYS_AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
-class SubsetSelection:
+class SubsetMechanism:
     """Report ``chosen`` of ``size`` values, the true one among them more often than chance."""
 
     size: int
@@ -46,7 +46,7 @@ class SubsetSelection:
 
     @classmethod
     @lru_cache(maxsize=4096)
-    def best(cls, size: int, epsilon: float) -> "SubsetSelection":
+    def best(cls, size: int, epsilon: float) -> "SubsetMechanism":
         """With the number of chosen values that gives the smallest variance."""
         if size < 2 or not epsilon > 0:
             raise MatrixError(f"a view needs two values and a positive ε, not {size} and {epsilon}")
@@ -160,7 +160,7 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
         if together == 2
         or (
             math.comb(len(sizes), together) <= MOST_VIEWS
-            and math.prod(largest[:together]) <= MOST_COMBINATIONS
+            and math.prod(largest[:together]) <= LARGEST_VIEW
         )
     ]
     best, least = candidates[0], math.inf
@@ -213,7 +213,7 @@ def _pair_errors(
     weights = dict.fromkeys(shares, 0.0)
     variances = {pair: np.zeros(table.shape) for pair, table in shares.items()}
     for view in views:
-        mechanism = SubsetSelection.best(math.prod(sizes[a] for a in view), epsilon)
+        mechanism = SubsetMechanism.best(math.prod(sizes[a] for a in view), epsilon)
         for pair in itertools.combinations(view, 2):
             if pair in shares:
                 group = mechanism.size / shares[pair].size
@@ -231,7 +231,7 @@ def _pair_errors(
     return errors
 
 
-def _weight(mechanism: SubsetSelection, group: float) -> float:
+def _weight(mechanism: SubsetMechanism, group: float) -> float:
     """How much one report tells about the share of a group: fixed by the design, not the data."""
     return 1 / float(mechanism.variance(np.array(min(group / mechanism.size, 0.5)), group))
 
@@ -258,7 +258,7 @@ class ViewDesign:
         if any(not 0 <= a < len(self.sizes) for view in self.views for a in view):
             raise InputError(f"a view names an attribute that is not among the {len(self.sizes)}")
         self.mechanisms = {
-            view: SubsetSelection.best(math.prod(self.sizes[a] for a in view), epsilon)
+            view: SubsetMechanism.best(math.prod(self.sizes[a] for a in view), epsilon)
             for view in self.views
         }
 
@@ -341,7 +341,7 @@ class ViewDesign:
                 estimate = self.estimate(reports, pair)
                 tables[pair] = shrunk(estimate, tables[pair])
                 precisions[pair] = 1 / float((estimate.standard_errors**2).sum())
-        return agree(tables, precisions)
+        return make_consistent(tables, precisions)
 
 
 class FittedViews:

@@ -19,7 +19,7 @@ import msgspec
 
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, MpcRrError, listing
-from mpc_rr.network.messages import (
+from mpc_rr.network.envelope import (
     COORDINATOR,
     EVERYONE,
     LOBBY_SESSION,

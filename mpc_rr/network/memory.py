@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from mpc_rr.network.messages import COORDINATOR, EVERYONE
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 
 LATENCY_S = 0.001
 

@@ -26,8 +26,8 @@ from aiomqtt.exceptions import MqttConnectError
 
 from mpc_rr.errors import BrokerError
 from mpc_rr.network.address import BrokerUrl, proxy_settings, tls_context
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
-from mpc_rr.network.messages import COORDINATOR, EVERYONE
 from mpc_rr.randomness import Randomness
 
 CONNECT_TIMEOUT_S = 10.0

@@ -10,7 +10,7 @@ import hashlib
 import msgspec
 
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.network.messages import (
+from mpc_rr.network.envelope import (
     EVERYONE,
     RUN_BYTES,
     WIRE_VERSION,

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from mpc_rr.privacy.ledger import Ledger, Release, bounded
+from mpc_rr.privacy.ledger import Ledger, LedgerEntry, bounded
 from mpc_rr.privacy.odds import in_words
 
 
@@ -52,9 +52,9 @@ class Disclosure(
         """By whom it is seen, and how."""
         return self.seen_as.format(**msgspec.structs.asdict(self))
 
-    def release(self, study: str) -> Release:
+    def release(self, study: str) -> LedgerEntry:
         """The entry in the party's books."""
-        return Release(
+        return LedgerEntry(
             study,
             self.what,
             self.attributes,

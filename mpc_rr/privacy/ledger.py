@@ -26,7 +26,7 @@ class OverdrawnError(InputError):
 
 
 @dataclass(frozen=True)
-class Release:
+class LedgerEntry:
     """One answer that left the party."""
 
     study: str
@@ -69,7 +69,7 @@ class Ledger:
     """All releases of one party about one record, within a budget."""
 
     budget: float = math.inf
-    releases: list[Release] = field(default_factory=list)
+    releases: list[LedgerEntry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.budget >= 0:
@@ -80,7 +80,7 @@ class Ledger:
         """The local ε of everything so far."""
         return math.fsum(release.epsilon for release in self.releases)
 
-    def check(self, *planned: Release) -> None:
+    def check(self, *planned: LedgerEntry) -> None:
         """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
         cost = math.fsum(release.epsilon for release in planned)
         if cost == 0 or self.spent + cost <= self.budget * (1 + 1e-9):
@@ -101,7 +101,7 @@ class Ledger:
             f"{self.spent + cost:.3g} exceeds the budget of {self.budget:.3g}"
         )
 
-    def charge(self, *releases: Release) -> None:
+    def charge(self, *releases: LedgerEntry) -> None:
         """Record releases, before they are made; `OverdrawnError` if the budget does not allow."""
         self.check(*releases)
         self.releases.extend(releases)

@@ -32,14 +32,14 @@ from mpc_rr.estimation.blocks import (
     pooled,
     respond,
 )
-from mpc_rr.estimation.combinations import Combination, View, combination_views
+from mpc_rr.estimation.combinations import Combination, CombinationView, combination_views
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.network.messages import Message, Way, encode
+from mpc_rr.network.envelope import Message, Way, encode
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
 from mpc_rr.protocols.collection import (
     AnswersTaken,
-    check_enough,
+    check_enough_answered,
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
@@ -130,7 +130,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             raise InputError(f"a table would have {largest:,} cells; ask fewer attributes together")
         combination_views(len(schema.sizes), self.together)
 
-    def views(self, schema: Schema) -> tuple[View, ...]:
+    def views(self, schema: Schema) -> tuple[CombinationView, ...]:
         """Step 1."""
         return combination_views(len(schema.sizes), self.together)
 
@@ -150,10 +150,12 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         ]
         return max(priced, key=lambda view: sum(event.cost for event in view))
 
-    def _bounds(self, schema: Schema, view: View) -> list[float]:
+    def _bounds(self, schema: Schema, view: CombinationView) -> list[float]:
         return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
 
-    def _disclosures(self, schema: Schema, view: View, epsilons: list[float]) -> list[Disclosure]:
+    def _disclosures(
+        self, schema: Schema, view: CombinationView, epsilons: list[float]
+    ) -> list[Disclosure]:
         """One event for each combination; the paper counts all of them as one."""
         claimed = claimed_epsilon(self.p) / len(view)
         return [
@@ -179,7 +181,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
         )
         if not question.block:
-            if session.recall(ANSWER) is None:  # else it was paid for in an earlier run
+            if session.person.recall(ANSWER) is None:  # else it was paid for in an earlier run
                 session.spend([])
             taken = await session.hear(AnswersTaken, check=plausible(session))
             return AnsweredOneBlock(
@@ -249,8 +251,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             # Step 2: ask a block. Step 4: take what comes.
             questions = following.questions(members, number, start)
             await session.hand_out(questions)
-            here = session.sub(f"block-{number}")
-            here.fewest = -(-len(members) * session.fewest // max(session.most, 1))
+            fewest = -(-len(members) * session.fewest // max(session.most, 1))
+            here = session.sub(f"block-{number}", fewest=fewest)
             gathered = await here.gather(BlockAnswer, senders=members)
             silent += gathered.silent
             faulty |= gathered.faulty
@@ -266,7 +268,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 break
         not_asked = session.parties[start + self.block :]
         await session.hand_out(dict.fromkeys(not_asked, NOT_NEEDED))
-        check_enough(session, list(answers))
+        check_enough_answered(session, list(answers))
 
         # Step 5: announce the digest of all answers.
         answers = dict(sorted(answers.items()))

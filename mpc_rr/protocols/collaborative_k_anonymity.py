@@ -1,6 +1,6 @@
 """Collaborative k-anonymity (paper 004, Protocol 1): hide in a group before telling anything.
 
-1. Each respondent commits to her quasi-identifiers (`mpc_rr.protocols.commitment`).
+1. Each respondent commits to her quasi-identifiers (`mpc_rr.protocols.board.commitment`).
 2. When all have committed, each opens hers; everybody checks every opening. Nobody could choose
    quasi-identifiers to be close to somebody's.
 3. The coordinator puts respondents with similar quasi-identifiers into groups of at least k, once;
@@ -10,7 +10,7 @@
    way of grouping makes. If not, she leaves: no confidential value has been sent. Otherwise she
    posts that she agrees.
 5. Each sends the number of her group and her confidential values through the anonymous channel
-   (`mpc_rr.protocols.mix_cascade`). If somebody leaves before the messages are opened, they stay
+   (`mpc_rr.protocols.mix.cascade`). If somebody leaves before the messages are opened, they stay
    closed, and those who remain begin again with step 4. Whoever is in a group that has lost
    somebody sends an empty message: were groups made anew, or went on with fewer, a coordinator
    could say of everybody around a victim that they have left, until only its own are with her.
@@ -32,30 +32,29 @@ from mpc_rr.anonymization.hierarchy import (
     groups_at,
 )
 from mpc_rr.anonymization.partition import mdav, mondrian
-from mpc_rr.anonymization.table import Table
+from mpc_rr.anonymization.table import Microdata
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
-from mpc_rr.network.messages import COORDINATOR, Message, Way, encode_parts
-from mpc_rr.network.per_host import once_per_host
-from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.network.session_base import Check
+from mpc_rr.network.envelope import COORDINATOR, Message, Way, encode_parts
+from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, InGroup, Told
-from mpc_rr.protocols.bulletin_board import (
+from mpc_rr.protocols.board.board import (
     ENTRY_BYTES,
     Announced,
     Board,
     Posted,
-    check_enough,
+    check_enough_present,
     post_coordinator,
     post_party,
 )
-from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
-from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
-from mpc_rr.protocols.mix_batch import MIX_ROUNDS, Cascade, MixKeys, MixOptions
-from mpc_rr.protocols.mix_cascade import (
-    mix_coordinator,
-    mix_party,
-    relay_role,
+from mpc_rr.protocols.board.commitment import (
+    Commitments,
+    Openings,
+    commit_coordinator,
+    commit_party,
 )
+from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
+from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys, MixOptions
+from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema
@@ -105,7 +104,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     messages: ClassVar[tuple[type[Message], ...]] = (Commitments, Openings, Agreed, *MIX_ROUNDS)
 
     @property
-    def fewest(self) -> tuple[int, str]:
+    def smallest_group(self) -> tuple[int, str]:
         """A group, and the relays."""
         return max(self.k, self.mix.count), f"a group of {self.k}, and {self.mix.count} relays"
 
@@ -169,12 +168,12 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         # Steps 1 and 2: commit to the quasi-identifiers, then open them.
         own = {name: _bytes(answers[name]) for name in self.quasi_identifiers}
         opened, seed = await commit_party(session.sub("commitment"), board, own)
-        known = _those_there(self._read(schema, board, opened), board)
-        order = self.mix.order(board, seed)
+        known = _those_there(self._read(session, schema, board, opened), board)
+        order = self.mix.order(session, board, seed)
 
         # Step 3: hear the groups, and check them.
         partition = await session.sub("groups").hear(
-            Partition, check=self._check_partition(schema, board, known, seed)
+            Partition, check=self._check_partition(session, schema, board, known, seed)
         )
         board.announced(partition)
 
@@ -186,7 +185,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             own_role = relay_role(channel, relays)
             shown = None if own_role is None else own_role.keys
             agreed = await post_party(here, board, Agreed, Agreed(board.head, shown))
-            whole = _whole(board, partition, known)
+            whole = _whole(session, board, partition, known)
             if len(whole) < session.fewest:
                 raise Misconduct(
                     f"the coordinator goes on with {len(whole)} in whole groups where "
@@ -204,9 +203,9 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 _message(WITHDRAWN, [0] * len(values)) if mine is None else _message(mine, values)
             )
             mixed = await mix_party(channel, board, keys, relays, own_role, [message])
-            if mixed is not None:
+            if isinstance(mixed, Delivered):
                 # Step 6: everybody makes the release.
-                return self._ending(schema, board, known, partition, mixed[0])
+                return self._ending(session, schema, board, known, partition, mixed.messages[0])
             if (len(board.present), board.wary) == before:
                 break
         raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
@@ -221,9 +220,9 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         opened, seed = await commit_coordinator(
             session.sub("commitment"), board, self.quasi_identifiers
         )
-        known = _those_there(self._read(schema, board, opened), board)
-        order = self.mix.order(board, seed)
-        check_enough(session, board, max(self.k, self.mix.count))
+        known = _those_there(self._read(session, schema, board, opened), board)
+        order = self.mix.order(session, board, seed)
+        check_enough_present(session, board, max(self.k, self.mix.count))
 
         # Step 3: make the groups.
         order_of_ties = b"" if session.ties_by_name else seed
@@ -245,9 +244,9 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             keys = {relay: agreed[relay].keys for relay in relays}
             size = CODE_BYTES * (1 + len(self.confidential))
             mixed = await mix_coordinator(here.sub("mix"), board, keys, relays, 1, size)
-            if mixed is not None:
+            if isinstance(mixed, Delivered):
                 # Step 6: everybody makes the release.
-                return self._ending(schema, board, known, partition, mixed[0])
+                return self._ending(session, schema, board, known, partition, mixed.messages[0])
         raise AssertionError("every round loses somebody or is the last")
 
     async def _announce_groups(
@@ -261,7 +260,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         async def made() -> Partition:
             return self._groups(schema, board, known, seed)
 
-        check = self._check_partition(schema, board, known, seed)
+        check = self._check_partition(session, schema, board, known, seed)
         partition = await session.sub("groups").announce_made(Partition, made, check=check)
         board.announced(partition)
         return partition
@@ -277,7 +276,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         place = {name: number for number, name in enumerate(known)}
         order = _by_chance(list(known), seed) if seed else list(known)
         places = np.array([place[name] for name in order])
-        table = Table.of(self.attributes(schema)[0], [known[name] for name in order])
+        table = Microdata.of(self.attributes(schema)[0], [known[name] for name in order])
         levels: tuple[int, ...] = ()
         if self.partition == "generalization":
             hierarchies = self.all_hierarchies(schema)
@@ -291,7 +290,12 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     # ── What both check and make ───────────────────────────────────────────────────────────────
 
     def _check_partition(
-        self, schema: Schema, board: Board, known: Mapping[str, Record], seed: bytes
+        self,
+        session: AnySession,
+        schema: Schema,
+        board: Board,
+        known: Mapping[str, Record],
+        seed: bytes,
     ) -> Check[Partition]:
         """Step 4: ``ValueError`` unless everybody is in one group of at least k, and in hers.
 
@@ -309,8 +313,9 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             smallest = min(len(group) for group in message.groups)
             if smallest < self.k:
                 raise ValueError(f"a group has {smallest} respondents, fewer than k = {self.k}")
-            made = once_per_host(
-                (board.head, Partition, seed, *known),
+            made = session.shared(
+                "groups",
+                (board.head, seed, *known),
                 lambda: self._groups(schema, board, known, seed),
             )
             if message != made:
@@ -319,7 +324,11 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         return check
 
     def _read(
-        self, schema: Schema, board: Board, opened: Mapping[str, tuple[bytes, ...]]
+        self,
+        session: AnySession,
+        schema: Schema,
+        board: Board,
+        opened: Mapping[str, tuple[bytes, ...]],
     ) -> dict[str, Record]:
         """The opened quasi-identifiers; whoever opened something impossible is lost."""
         quasi = self.attributes(schema)[0]
@@ -333,13 +342,14 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                     known[party] = codes
             return known
 
-        known = once_per_host((board.head, quasi), read)
+        known = session.shared("quasi-identifiers", (board.head, quasi), read)
         unfit = f"{Openings.step}: it is no answer to what was asked"
         board.lose({party: unfit for party in opened if party not in known})
         return known
 
     def _ending(
         self,
+        session: AnySession,
         schema: Schema,
         board: Board,
         known: dict[str, Record],
@@ -347,7 +357,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         mixed: list[bytes],
     ) -> KAnonymous:
         """Step 6."""
-        whole, named = _whole(board, partition, known), _named(partition, known)
+        whole, named = _whole(session, board, partition, known), _named(partition, known)
         numbers = {number: place for place, number in enumerate(sorted(set(whole.values())))}
         sizes = tuple(a.size for a in self.attributes(schema)[1])
 
@@ -360,7 +370,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                     messages.append((numbers[group], tuple(codes)))
             return tuple(messages)
 
-        messages = once_per_host((board.head, sizes), read)
+        messages = session.shared("messages", (board.head, sizes), read)
         withdrawn = tuple(name for name in sorted(board.present) if name not in whole)
         return KAnonymous(
             schema, self.grouping, {name: known[name] for name in known if name in whole},
@@ -392,7 +402,9 @@ def _those_there(known: Mapping[str, Record], board: Board) -> dict[str, Record]
     return {name: known[name] for name in sorted(board.present)}
 
 
-def _whole(board: Board, partition: Partition, known: Mapping[str, Record]) -> dict[str, int]:
+def _whole(
+    session: AnySession, board: Board, partition: Partition, known: Mapping[str, Record]
+) -> dict[str, int]:
     """The number of the group of each who is in one that has lost nobody."""
 
     def numbers() -> dict[str, int]:
@@ -400,14 +412,14 @@ def _whole(board: Board, partition: Partition, known: Mapping[str, Record]) -> d
         named = enumerate(_named(partition, known))
         return {name: number for number, group in named if there >= set(group) for name in group}
 
-    return once_per_host((board.head, Partition, len(board.present)), numbers)
+    return session.shared("whole groups", (board.head, len(board.present)), numbers)
 
 
 def _check_whole(
     session: CoordinatorSession, board: Board, partition: Partition, known: Mapping[str, Record]
 ) -> None:
     """`Dropout` if fewer than the study needs are in groups that have lost nobody."""
-    whole = _whole(board, partition, known)
+    whole = _whole(session, board, partition, known)
     if len(whole) < session.fewest:
         raise Dropout(
             f"only {len(whole)} of {len(session.parties)} parties are in groups that have lost "

@@ -2,7 +2,7 @@
 
 1. Each respondent commits to a die and opens it; the dice draw the relays of the channel.
 2. Each sends each of her confidential values, alone, through the anonymous channel
-   (`mpc_rr.protocols.mix_cascade`). Now everybody knows the values of each attribute, and nobody
+   (`mpc_rr.protocols.mix.cascade`). Now everybody knows the values of each attribute, and nobody
    whose they are, nor which belong together.
 3. Each chooses how to mask her own values, knowing among which others they are to hide, and is told
    how many candidates an attacker is left with who knows her mask.
@@ -21,26 +21,36 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from mpc_rr.anonymization.masking import Mask, enough_candidates, read_mask, wide_enough
+from mpc_rr.anonymization.perturbation import (
+    Perturbation,
+    enough_candidates,
+    read_perturbation,
+    wide_enough,
+)
 from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
-from mpc_rr.network.messages import COORDINATOR, Message
-from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.network.session_base import Check
+from mpc_rr.network.envelope import COORDINATOR, Message
+from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, Masked, Told
-from mpc_rr.protocols.bulletin_board import (
+from mpc_rr.protocols.board.board import (
     ENTRY_BYTES,
     Board,
     Posted,
-    check_enough,
+    check_enough_present,
     post_coordinator,
     post_party,
 )
+from mpc_rr.protocols.board.commitment import (
+    Commitments,
+    Openings,
+    commit_coordinator,
+    commit_party,
+)
 from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, check_roles
-from mpc_rr.protocols.commitment import Commitments, Openings, commit_coordinator, commit_party
 from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
-from mpc_rr.protocols.mix_batch import MIX_ROUNDS, Cascade, MixOptions, RelayKeys
-from mpc_rr.protocols.mix_cascade import (
+from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixOptions, RelayKeys
+from mpc_rr.protocols.mix.cascade import (
+    Delivered,
     mix_coordinator,
     mix_party,
     post_keys_coordinator,
@@ -85,7 +95,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     )  # fmt: skip
 
     @property
-    def fewest(self) -> tuple[int, str]:
+    def smallest_group(self) -> tuple[int, str]:
         """The relays."""
         return self.mix.count, f"{self.mix.count} relays"
 
@@ -110,13 +120,15 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         """What the ending must know of it."""
         return Masking(self.open, self.confidential, self.masks)
 
-    def _masks(self, schema: Schema, choices: Mapping[str, str]) -> dict[str, tuple[str, Mask]]:
+    def _masks(
+        self, schema: Schema, choices: Mapping[str, str]
+    ) -> dict[str, tuple[str, Perturbation]]:
         """The words for each confidential attribute's mask, and the mask."""
-        found: dict[str, tuple[str, Mask]] = {}
+        found: dict[str, tuple[str, Perturbation]] = {}
         for attribute in schema.pick(self.confidential):
             recommended = self.masks.get(attribute.name, "none")
             words = choices.get(MASK_CHOICE + attribute.name, recommended)
-            found[attribute.name] = (words, read_mask(words, attribute))
+            found[attribute.name] = (words, read_perturbation(words, attribute))
         return found
 
     def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:
@@ -182,7 +194,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         self, session: PartySession, board: Board, seed: bytes, messages: list[bytes]
     ) -> list[list[bytes]]:
         """Step 2: begin again, with fresh messages, as long as somebody is lost on the way."""
-        attempt, order = 0, self.mix.order(board, seed)
+        attempt, order = 0, self.mix.order(session, board, seed)
         while True:
             attempt, before = attempt + 1, (len(board.present), board.wary)
             relays = self.mix.chosen(board, order)
@@ -190,8 +202,8 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             own = relay_role(here, relays)
             keys = await post_keys_party(here, board, relays, own)
             mixed = await mix_party(here, board, keys, relays, own, messages)
-            if mixed is not None:
-                return mixed
+            if isinstance(mixed, Delivered):
+                return mixed.messages
             if (len(board.present), board.wary) == before:
                 raise Misconduct(
                     "the coordinator begins again although nobody was lost", [COORDINATOR]
@@ -237,16 +249,16 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     async def _serve_channel(
         self, session: CoordinatorSession, board: Board, seed: bytes
     ) -> list[list[bytes]]:
-        attempt, batches, order = 0, len(self.confidential), self.mix.order(board, seed)
+        attempt, batches, order = 0, len(self.confidential), self.mix.order(session, board, seed)
         while True:
             attempt += 1
-            check_enough(session, board, self.mix.count)
+            check_enough_present(session, board, self.mix.count)
             relays = self.mix.chosen(board, order)
             here = session.sub(f"round-{attempt}")
             keys = await post_keys_coordinator(here, board, relays)
             mixed = await mix_coordinator(here, board, keys, relays, batches, CODE_BYTES)
-            if mixed is not None:
-                return mixed
+            if isinstance(mixed, Delivered):
+                return mixed.messages
 
     # ── What both check and make ───────────────────────────────────────────────────────────────
 
@@ -300,7 +312,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
 
 
 def _drawn_once(
-    session: PartySession, attribute: str, mask: Mask, own: int, others: Codes, least: int
+    session: PartySession, attribute: str, mask: Perturbation, own: int, others: Codes, least: int
 ) -> tuple[int, bool]:
     """The masked value, and whether its mask had to be widened.
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from mpc_rr.errors import Dropout, InputError, Refused, listing
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
-from mpc_rr.network.messages import Message, Way
+from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
@@ -30,7 +30,7 @@ from mpc_rr.publication.reports import (
     AnsweredOne,
     Collected,
     answers_digest,
-    pack,
+    pack_record,
 )
 from mpc_rr.schema import Record, Schema
 
@@ -59,7 +59,7 @@ class AnswersTaken(Message, frozen=True):
     digest: bytes
 
 
-def unpack(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def unpack_record(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
     """A randomized record; ``ValueError`` if it is none."""
     if len(raw) != CODE_BYTES * len(sizes):
         raise ValueError(f"it has {len(raw)} bytes where {CODE_BYTES * len(sizes)} are wanted")
@@ -86,7 +86,7 @@ def design_mark(design: Design) -> bytes:
     return hashlib.sha256(msgspec.json.encode((design.sizes, parts))).digest()[:MARK_BYTES]
 
 
-def check_enough(session: CoordinatorSession, answered: Sequence[str]) -> None:
+def check_enough_answered(session: CoordinatorSession, answered: Sequence[str]) -> None:
     """`Dropout` if fewer answered than the study needs."""
     if len(answered) < session.fewest:
         missing = [party for party in session.parties if party not in answered]
@@ -104,7 +104,9 @@ async def collect_party(
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
     mark = design_mark(design)
-    drawn = session.once("answer", lambda rng: mark + pack(design.randomize(truth, rng.uniform)[0]))
+    drawn = session.once(
+        "answer", lambda rng: mark + pack_record(design.randomize(truth, rng.uniform)[0])
+    )
     if drawn[:MARK_BYTES] != mark:
         raise Refused(
             "this party answered the study before, when its attributes were clustered otherwise; "
@@ -117,7 +119,7 @@ async def collect_party(
 
     # Step 3: hear the digest of all answers.
     taken = await session.hear(AnswersTaken, check=plausible(session))
-    reported = tuple(int(code) for code in unpack(codes, schema.sizes))
+    reported = tuple(int(code) for code in unpack_record(codes, schema.sizes))
     return AnsweredOne(schema, taken.asked, taken.answered, taken.digest, reported)
 
 
@@ -127,17 +129,17 @@ async def collect_coordinator(
     """The coordinator's part: take the answers that come, and commit to them."""
 
     def in_domain(answer: Answer) -> None:
-        unpack(answer.codes, schema.sizes)
+        unpack_record(answer.codes, schema.sizes)
 
     # Step 2: take what comes until the deadline.
     gathered = await session.gather(Answer, check=in_domain)
     answers = {party: answer.codes for party, answer in sorted(gathered.messages.items())}
-    check_enough(session, list(answers))
+    check_enough_answered(session, list(answers))
 
     # Step 3: announce the digest of all answers.
     taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
     await session.announce(taken)
-    reported = np.stack([unpack(codes, schema.sizes) for codes in answers.values()])
+    reported = np.stack([unpack_record(codes, schema.sizes) for codes in answers.values()])
     return Collected(
         schema,
         session.parties,
@@ -184,7 +186,7 @@ def disclosures_of(what: str, schema: Schema, design: Design) -> list[Disclosure
     return found
 
 
-class Collection(StudyProtocol, frozen=True):
+class FixedDesign(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (Answer,)
@@ -217,6 +219,6 @@ class Collection(StudyProtocol, frozen=True):
 
 
 @lru_cache(maxsize=16)
-def _design(kind: type[Collection], options: bytes, schema: Schema) -> Design:
+def _design(kind: type[FixedDesign], options: bytes, schema: Schema) -> Design:
     """The design of a protocol, once for all parties of a host: finding λs takes a while."""
     return msgspec.msgpack.decode(options, type=kind).design(schema)

@@ -24,14 +24,13 @@ import numpy as np
 from mpc_rr.errors import InputError, Misconduct, Refused
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import fault, suppress
-from mpc_rr.network.messages import Message, Way
-from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.network.session_base import Check
+from mpc_rr.network.envelope import Message, Way
+from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, ExactSum, NoisySum
-from mpc_rr.privacy.masking import LEAST_OTHERS
+from mpc_rr.privacy.graph_parameters import LEAST_OTHERS
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.pair_sums import PairSums, Total
+from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Record, Schema
@@ -63,7 +62,7 @@ class PublishedTables(Message, frozen=True):
         return layout.tables(np.frombuffer(self.cells, dtype="<i8"))
 
 
-class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
+class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
     """``[protocol] name = "exact_pairs"``; all options may be left out."""
 
     noise_epsilon: float | None = None
@@ -153,9 +152,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
             least = 2 * (parties + noise.bound(parties) + spare) + 2
         return 1 << (least - 1).bit_length() if self.masked(parties) else least
 
-    def _noise_of(
-        self, session: PartySession | CoordinatorSession, layout: PairLayout
-    ) -> NoiseShares | None:
+    def _noise_of(self, session: AnySession, layout: PairLayout) -> NoiseShares | None:
         staying = session.fewest if self.masked(session.most) else None
         return self._noise(layout, self.crowd(session), staying)
 
@@ -238,7 +235,7 @@ class ExactPairs(PairSums, frozen=True, tag="exact_pairs"):
         below = self.suppress_below or 0
         return PairCounts(published.n, schema, tables, suppressed_below=below)
 
-    def _counts(self, schema: Schema, total: Total, noise: NoiseShares | None) -> PairCounts:
+    def _counts(self, schema: Schema, total: Summed, noise: NoiseShares | None) -> PairCounts:
         layout, n = PairLayout(schema.sizes), total.n
         if noise is None:
             tables = _exact_tables(layout, total.values.tobytes(), n)

@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from mpc_rr.errors import InputError
-from mpc_rr.network.messages import AMONG_PARTIES, Message
+from mpc_rr.network.envelope import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure
 from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
@@ -64,7 +64,7 @@ class StudyProtocol(
     # ── What it may say ────────────────────────────────────────────────────────────────────────
 
     @property
-    def fewest(self) -> tuple[int, str]:
+    def smallest_group(self) -> tuple[int, str]:
         """With how few parties it can go on at all, and why."""
         return SMALLEST, "among fewer, each could tell what the others answered"
 
@@ -86,7 +86,7 @@ class StudyProtocol(
         """An upper bound on any of its messages, so that larger ones can be rejected."""
         kinds = self.rounds(study)
         longest = max((kind.most_bytes for kind in kinds), default=0)
-        bundled = study.parties if self.mutual(study) else 1
+        bundled = study.parties if self.needs_roster(study) else 1
         return HEAD_BYTES + study.parties * MEMBER_BYTES + bundled * (longest + PARCEL_BYTES)
 
     # ── What follows ───────────────────────────────────────────────────────────────────────────
@@ -100,7 +100,7 @@ class StudyProtocol(
         """The steps in which parties send something, in order."""
         return tuple(kind.step for kind in self.rounds(study))
 
-    def mutual(self, study: Setting) -> bool:
+    def needs_roster(self, study: Setting) -> bool:
         """Whether all parties depend on all: they compare the roster and the result."""
         return any(kind.way in AMONG_PARTIES for kind in self.rounds(study))
 

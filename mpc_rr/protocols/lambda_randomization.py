@@ -16,11 +16,11 @@ from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.lambdas import keep_for_beta
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.planning import lambdas_for_total
-from mpc_rr.protocols.collection import Collection
+from mpc_rr.protocols.collection import FixedDesign
 from mpc_rr.schema import Schema
 
 
-class LambdaRandomization(Collection, frozen=True, tag="lambda_randomization"):
+class LambdaRandomization(FixedDesign, frozen=True, tag="lambda_randomization"):
     """``[protocol] name = "lambda_randomization"`` with ``lambdas``, ``beta`` or ``epsilon``."""
 
     lambdas: dict[str, float] | None = None

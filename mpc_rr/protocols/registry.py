@@ -21,27 +21,17 @@ from typing import Any, get_args
 import msgspec
 
 from mpc_rr.errors import InputError, one_line
-from mpc_rr.network.messages import (
+from mpc_rr.network.envelope import Message, Way
+from mpc_rr.network.lifecycle import (
     AGENT_MESSAGES,
-    Admission,
-    Invitation,
-    Message,
-    Opening,
-    Passes,
-    Refusal,
-    Roster,
-    Verdict,
-    Way,
+    COORDINATOR_MESSAGES,
 )
 from mpc_rr.protocols.interface import StudyProtocol
 
 GROUP = "mpc_rr.protocols"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,47}")
 BUILT_IN = "mpc-rr"
-RESERVED_STEPS = frozenset(
-    kind.step
-    for kind in (*AGENT_MESSAGES, Invitation, Refusal, Admission, Roster, Passes, Opening, Verdict)
-)
+RESERVED_STEPS = frozenset(kind.step for kind in (*AGENT_MESSAGES, *COORDINATOR_MESSAGES))
 
 Kind = type[StudyProtocol]
 _kinds: dict[str, Kind] = {}

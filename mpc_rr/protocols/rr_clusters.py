@@ -22,7 +22,7 @@ from mpc_rr.estimation.clusters import (
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent
 from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import dependence_matrix
-from mpc_rr.network.messages import Message, Way
+from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.collection import (

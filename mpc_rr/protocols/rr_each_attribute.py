@@ -13,19 +13,19 @@ import numpy as np
 from mpc_rr.estimation.designs import Design, rr_independent
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import chosen_keep
-from mpc_rr.network.messages import Message, Way
+from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.collection import (
     check_design,
-    check_enough,
+    check_enough_answered,
     disclosures_of,
-    unpack,
+    unpack_record,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
-from mpc_rr.publication.reports import CODE_BYTES, pack
+from mpc_rr.publication.reports import CODE_BYTES, pack_record
 from mpc_rr.schema import Record, Schema
 
 COUNT_BYTES = 4
@@ -78,7 +78,9 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
         """A party's steps."""
         design, truth = self.design(schema), np.array([record], dtype=np.int64)
-        codes = session.once("first", lambda rng: pack(design.randomize(truth, rng.uniform)[0]))
+        codes = session.once(
+            "first", lambda rng: pack_record(design.randomize(truth, rng.uniform)[0])
+        )
         await session.report(FirstAnswer(codes))
 
         def in_order(message: ReportedPairs) -> None:
@@ -92,11 +94,13 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         """The coordinator's part: take what comes, count, announce."""
 
         def in_domain(answer: FirstAnswer) -> None:
-            unpack(answer.codes, schema.sizes)
+            unpack_record(answer.codes, schema.sizes)
 
         gathered = await session.gather(FirstAnswer, check=in_domain)
-        answers = [unpack(answer.codes, schema.sizes) for answer in gathered.messages.values()]
-        check_enough(session, list(gathered.messages))
+        answers = [
+            unpack_record(answer.codes, schema.sizes) for answer in gathered.messages.values()
+        ]
+        check_enough_answered(session, list(gathered.messages))
         message = ReportedPairs(len(answers), count_pairs(np.stack(answers), schema.sizes))
         await session.announce(message)
         return self._ending(schema, message)

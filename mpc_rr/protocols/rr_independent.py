@@ -10,11 +10,11 @@
 
 from mpc_rr.estimation.designs import Design, rr_independent
 from mpc_rr.estimation.planning import chosen_keep
-from mpc_rr.protocols.collection import Collection
+from mpc_rr.protocols.collection import FixedDesign
 from mpc_rr.schema import Schema
 
 
-class RRIndependent(Collection, frozen=True, tag="rr_independent"):
+class RRIndependent(FixedDesign, frozen=True, tag="rr_independent"):
     """``[protocol] name = "rr_independent"`` with either ``keep`` or ``epsilon``."""
 
     keep: float | None = None

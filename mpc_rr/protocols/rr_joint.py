@@ -8,11 +8,11 @@
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, rr_joint
-from mpc_rr.protocols.collection import Collection
+from mpc_rr.protocols.collection import FixedDesign
 from mpc_rr.schema import Schema
 
 
-class RRJoint(Collection, frozen=True, tag="rr_joint"):
+class RRJoint(FixedDesign, frozen=True, tag="rr_joint"):
     """``[protocol] name = "rr_joint"`` with ``epsilon``."""
 
     epsilon: float

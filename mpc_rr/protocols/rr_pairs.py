@@ -20,20 +20,20 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import chosen_keep
-from mpc_rr.network.messages import Message
+from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedSum
 from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import COUNTED, checked_tables
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.pair_sums import PairSums, Total
+from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
 
 
-class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
+class RRPairs(Summing, frozen=True, tag="rr_pairs"):
     """``[protocol] name = "rr_pairs"``, with ``keep`` or ``epsilon`` as RR-Independent has them.
 
     A pair gets the sum of what RR-Independent would spend on its two attributes.
@@ -99,7 +99,7 @@ class RRPairs(PairSums, frozen=True, tag="rr_pairs"):
         total = await self.add_coordinator(session, layout.cells, self.crowd(session) + 1)
         return self._ending(layout, schema, total)
 
-    def _ending(self, layout: PairLayout, schema: Schema, total: Total) -> RandomizedPairs:
+    def _ending(self, layout: PairLayout, schema: Schema, total: Summed) -> RandomizedPairs:
         tables = checked_tables(layout.tables(total.values), layout, total.n, margins_agree=False)
         keeps = tuple(matrix.keep for matrix in self._matrices(schema))
         return RandomizedPairs(total.n, schema, tables, keeps, together=True, lost=total.lost)

@@ -18,14 +18,14 @@ import numpy as np
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.views import ViewDesign, all_views, best_views
-from mpc_rr.network.messages import Message
+from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, SubsetSelection
 from mpc_rr.protocols.collection import (
     LARGEST_DOMAIN,
     LARGEST_EPSILON,
     AnswersTaken,
-    check_enough,
+    check_enough_answered,
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
@@ -128,7 +128,7 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
 
         gathered = await session.gather(ViewAnswer, check=in_order)
         answers = {party: answer.report for party, answer in sorted(gathered.messages.items())}
-        check_enough(session, list(answers))
+        check_enough_answered(session, list(answers))
         digest = answers_digest(answers)
         await session.announce(AnswersTaken(len(session.parties), len(answers), digest))
         return CollectedViews(

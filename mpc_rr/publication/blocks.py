@@ -13,7 +13,7 @@ from mpc_rr.estimation.blocks import (
 from mpc_rr.estimation.combinations import Combination
 from mpc_rr.estimation.distribution import Estimate
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.estimation.tables import agree
+from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.publication.crosstabs import share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
@@ -95,7 +95,7 @@ class CollectedBlocks(Ending, frozen=True):
                 shape = [self.schema.sizes[a] for a in combination]
                 tables[combination] = likely(answered).reshape(shape)
                 weights[combination] = float(answered.n)
-        return agree(tables, weights)
+        return make_consistent(tables, weights)
 
     def participation(self, study: Setting) -> Participation:
         """Who answered, and who was not needed."""

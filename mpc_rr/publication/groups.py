@@ -8,10 +8,9 @@ import msgspec
 import numpy as np
 
 from mpc_rr.anonymization.hierarchy import Hierarchy
-from mpc_rr.anonymization.releases import RELEASES, Grouped, group_values
-from mpc_rr.anonymization.releases import Sheet as Rowed
+from mpc_rr.anonymization.releases import RELEASES, Grouped, Lines, group_values
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
-from mpc_rr.anonymization.table import Rows, Table
+from mpc_rr.anonymization.table import Microdata, Rows
 from mpc_rr.errors import listing
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
@@ -99,11 +98,11 @@ class KAnonymous(Ending, frozen=True):
         places = {name: place for place, name in enumerate(self.known)}
         rows = [np.array([places[name] for name in group]) for group in self.groups]
         parts = group_values(len(confidential), len(rows), self.messages)
-        known = Table.of(quasi, list(self.known.values()))
+        known = Microdata.of(quasi, list(self.known.values()))
         labels = self._labels(known) if self.levels else None
-        return Grouped(known, rows, [Table(confidential, part) for part in parts], labels)
+        return Grouped(known, rows, [Microdata(confidential, part) for part in parts], labels)
 
-    def _labels(self, known: Table) -> Callable[[Rows], list[str]]:
+    def _labels(self, known: Microdata) -> Callable[[Rows], list[str]]:
         hierarchies = self.options.all_hierarchies(self.schema)
 
         def labels(rows: Rows) -> list[str]:
@@ -115,7 +114,7 @@ class KAnonymous(Ending, frozen=True):
 
         return labels
 
-    def sheets(self) -> dict[str, Rowed]:
+    def sheets(self) -> dict[str, Lines]:
         """The release: one table or two."""
         return RELEASES[self.options.release](self.grouped())
 
@@ -272,7 +271,7 @@ class KAnonymous(Ending, frozen=True):
                 "candidates are left. A registrar prevents it."
             )
 
-    def _who_is_where(self) -> dict[str, Rowed]:
+    def _who_is_where(self) -> dict[str, Lines]:
         quasi = self.options.attributes(self.schema)[0]
         sheet = [["party", *(a.name for a in quasi), "group"]]
         for number, group in enumerate(self.groups, start=1):

@@ -4,11 +4,11 @@ import hashlib
 
 import msgspec
 
-from mpc_rr.anonymization.masking import (
+from mpc_rr.anonymization.perturbation import (
     Candidates,
     Noise,
     possible_values,
-    read_mask,
+    read_perturbation,
     reverse_mapped,
 )
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
@@ -173,7 +173,7 @@ class MaskedRelease(Ending, frozen=True):
 
         That is what somebody finds who believes that everybody used the recommended noise.
         """
-        mask = read_mask(self.options.masks.get(attribute.name, "none"), attribute)
+        mask = read_perturbation(self.options.masks.get(attribute.name, "none"), attribute)
         masked = [codes[place] for _, codes in self.records.values()]
         values = self.values[place]
         all_there = len(values) == len(masked) <= MOST_FOR_MATCHING

@@ -47,7 +47,7 @@ def answers_digest(answers: Mapping[str, bytes]) -> bytes:
     return hasher.digest()
 
 
-def pack(codes: npt.ArrayLike) -> bytes:
+def pack_record(codes: npt.ArrayLike) -> bytes:
     """A randomized record as bytes."""
     return np.asarray(codes).astype("<u2").tobytes()
 
@@ -98,7 +98,7 @@ class Collected(Ending, frozen=True):
     @property
     def digest(self) -> bytes:
         """The digest of the answers, as it was announced."""
-        answers = (pack(row) for row in self.reported)
+        answers = (pack_record(row) for row in self.reported)
         return answers_digest(dict(zip(self.answered, answers, strict=True)))
 
     def estimates(self) -> Estimates:

@@ -14,7 +14,7 @@ from mpc_rr.reproduce.adult import (
     read_adult,
 )
 from mpc_rr.reproduce.result import Reproduction
-from mpc_rr.reproduce.runs import Progress
+from mpc_rr.reproduce.runs import OnProgress
 
 SEED = 1
 
@@ -25,7 +25,7 @@ class OnData:
 
     attributes: tuple[str, ...]
     runs: int
-    compute: Callable[[Records, int, int, Progress], Reproduction]
+    compute: Callable[[Records, int, int, OnProgress], Reproduction]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class OnNetwork:
     """A reproduction that samples a Bayesian network."""
 
     runs: int
-    compute: Callable[[Path, int, int, Progress], Reproduction]
+    compute: Callable[[Path, int, int, OnProgress], Reproduction]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class OnNothing:
     """A reproduction that needs no data, and how often it repeats its experiment."""
 
     runs: int
-    compute: Callable[[int, int, Progress], Reproduction]
+    compute: Callable[[int, int, OnProgress], Reproduction]
 
 
 Kind = OnData | OnNetwork | OnNothing | Callable[[], Reproduction]
@@ -79,7 +79,7 @@ def reproduce(
     *,
     runs: int | None = None,
     seed: int = SEED,
-    progress: Progress = _silent,
+    progress: OnProgress = _silent,
 ) -> Reproduction:
     """The reproduction of this name; `InputError` lists the names there are."""
     if name not in REPRODUCTIONS:
@@ -106,7 +106,7 @@ def _computed(
     data: Path | None,
     runs: int,
     seed: int,
-    progress: Progress,
+    progress: OnProgress,
 ) -> Reproduction:
     match found:
         case OnNothing():

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc_rr.data import read_columns
 from mpc_rr.errors import DataError, one_line
 from mpc_rr.estimation.matrix import Codes
+from mpc_rr.study.records import read_columns
 
 URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data"
 SHA256 = "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"

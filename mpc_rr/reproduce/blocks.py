@@ -21,9 +21,9 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.matrix import Array, Codes
-from mpc_rr.networks import Network, read_bif
-from mpc_rr.reproduce.result import Bars, Cell, Claim, Lines, Reproduction
-from mpc_rr.reproduce.runs import Progress, repeat
+from mpc_rr.reproduce.result import Bars, Claim, Entry, Lines, Reproduction
+from mpc_rr.reproduce.runs import OnProgress, repeat
+from mpc_rr.study.bif import Network, read_bif
 
 PEOPLE = 8000
 BLOCK = 250
@@ -38,7 +38,7 @@ PRINTED_DISTANCES: dict[tuple[str, float], dict[int, tuple[float | None, float |
 }
 """ℓ2 and Jensen–Shannon distance; the paper prints one value of Alarm in Table 5."""
 NETWORKS = {6: "Survey", 37: "Alarm", 20: "Child"}
-MOST_COMBINATIONS = 12
+COMBINATIONS_A_RUN = 12
 FIGURE_SHARES = (0.072, 0.116, 0.224, 0.356, 0.446, 0.524, 0.732)
 FIGURE_BLOCKS = (18, 50, 150, 250)
 FIGURE_TRUTHS = (0.009, 0.048, 0.095, 0.139, 0.221)
@@ -53,7 +53,8 @@ TABLE4_PRICE = (
 )
 DISTANCES_ASSUMED = (
     f"Assumed: {PEOPLE:,} people sampled from the network in each run, all asked about each "
-    f"combination, {MOST_COMBINATIONS} combinations drawn in each run, blocks of {BLOCK}, no floor,"
+    f"combination, {COMBINATIONS_A_RUN} combinations drawn in each run, blocks of {BLOCK}, no "
+    "floor,"
 )
 DISTANCES_LAPLACE = (
     "The printed Laplace rows use a scale of 2·cells/ε; 2/ε suffices. Their noise is added by a "
@@ -88,9 +89,9 @@ def _one_test(ways: int, rng: np.random.Generator) -> tuple[bool, bool]:
     return found[0], found[1]
 
 
-def table4(runs: int, seed: int, progress: Progress) -> Reproduction:
+def table4(runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Table 4: how often independence is rejected, rightly and wrongly."""
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     for number, (ways, printed) in enumerate(PRINTED_ACCURACY.items()):
         done = partial(_shifted, progress, number * runs, len(PRINTED_ACCURACY) * runs)
         tests = repeat(partial(_one_test, ways), runs, seed + ways, done)
@@ -122,7 +123,7 @@ def table4(runs: int, seed: int, progress: Progress) -> Reproduction:
     )
 
 
-def _shifted(progress: Progress, before: int, of: int, done: int, _runs: int) -> None:
+def _shifted(progress: OnProgress, before: int, of: int, done: int, _runs: int) -> None:
     progress(before + done, of)
 
 
@@ -142,7 +143,7 @@ def _one_distance(
     """Distances of pooled, last block, likely, and Laplace tables, averaged over combinations."""
     records, sizes = network.sample(PEOPLE, rng.random), network.schema.sizes
     combinations = list(itertools.combinations(range(len(sizes)), ways))
-    chosen = rng.permutation(len(combinations))[:MOST_COMBINATIONS]
+    chosen = rng.permutation(len(combinations))[:COMBINATIONS_A_RUN]
     rows = []
     for number in chosen:
         cells, size = _cells(records, sizes, combinations[number])
@@ -161,12 +162,12 @@ def _one_distance(
 
 
 def distances(p: float, epsilon: float, number: int, data: Path, runs: int, seed: int,
-              progress: Progress) -> Reproduction:  # fmt: skip
+              progress: OnProgress) -> Reproduction:  # fmt: skip
     """Tables 5 and 6: how far the tables are from the true ones."""
     network = read_bif(data)
     name = NETWORKS.get(len(network.nodes), data.stem)
     printed = PRINTED_DISTANCES.get((name, p), {})
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     if len(network.nodes) < 4:
         raise InputError(f"{data} has {len(network.nodes)} variables; tables of four are needed")
     for place, ways in enumerate((2, 3, 4)):
@@ -226,10 +227,10 @@ def _one_convergence(share: float, block: int, p: float, rng: np.random.Generato
 
 
 def convergence(truths: Sequence[float], shares: Sequence[float], figure: int, runs: int,
-                seed: int, progress: Progress) -> Reproduction:  # fmt: skip
+                seed: int, progress: OnProgress) -> Reproduction:  # fmt: skip
     """Figures 5 and 6: answers until convergence, by block size, share and p."""
     settings = list(itertools.product(truths, shares, FIGURE_BLOCKS))
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[Entry, ...]] = []
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for number, (p, share, block) in enumerate(settings):
         task = partial(_one_convergence, share, block, p)

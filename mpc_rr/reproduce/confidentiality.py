@@ -13,7 +13,7 @@ from mpc_rr.estimation.planning import pairs_of
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.queries import joint_counts
 from mpc_rr.reproduce.result import Bars, Claim, HeatMap, Reproduction
-from mpc_rr.reproduce.runs import Progress, repeat
+from mpc_rr.reproduce.runs import OnProgress, repeat
 
 TABLE_CLUSTERS = {
     0.9: (((9, 16), 7.309), ((5, 42), 7.735), ((7, 15, 6, 2, 2), 11.975)),
@@ -103,7 +103,9 @@ def _percent(truth: Codes, counts: Array) -> Array:
     return errors
 
 
-def figure(number: int, records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+def figure(
+    number: int, records: Records, runs: int, seed: int, progress: OnProgress
+) -> Reproduction:
     """Figures 1 to 3: relative errors of all pairs of values, at p = 0.9, 0.8, 0.7."""
     settings = [(stay, printed) for stay in STAYS for printed in (False, True)]
     rows: list[tuple[str | float, ...]] = []
@@ -144,7 +146,7 @@ FIGURE_REMARK = (
 )
 
 
-def _part_of(progress: Progress, part: int, parts: int, done: int, of: int) -> None:
+def _part_of(progress: OnProgress, part: int, parts: int, done: int, of: int) -> None:
     progress(part * of + done, parts * of)
 
 

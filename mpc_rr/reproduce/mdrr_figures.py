@@ -23,7 +23,7 @@ from mpc_rr.reproduce.queries import (
     relative_error,
 )
 from mpc_rr.reproduce.result import Claim, Lines, Reproduction
-from mpc_rr.reproduce.runs import Progress, repeat
+from mpc_rr.reproduce.runs import OnProgress, repeat
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 Errors = dict[tuple[str, float], float]
@@ -77,7 +77,7 @@ class RandomizedRun:
         return errors
 
 
-def figure2(records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+def figure2(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Figure 2: absolute and relative error over the coverage, p = 0.7."""
     medians = _medians(repeat(RandomizedRun(records), runs, seed, progress))
     methods = ("Randomized", "RR-Independent")
@@ -199,7 +199,7 @@ def _adjusted(fitted: Fitted, pair: Pair) -> Array:
     return adjustment.table(pair, fitted.design.sizes)
 
 
-def figure3(records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+def figure3(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Figure 3: relative error of all methods over the coverage, for each p."""
     medians = _medians(repeat(MethodsRun(records), runs, seed, progress))
     methods = (*PAPERS_METHODS, *OUR_METHODS)

@@ -18,15 +18,15 @@ from mpc_rr.reproduce.queries import (
     relative_error,
 )
 from mpc_rr.reproduce.result import Bars, Claim, Reproduction
-from mpc_rr.reproduce.runs import Progress, repeat
+from mpc_rr.reproduce.runs import OnProgress, repeat
 
 KEEPS = (0.1, 0.3, 0.5, 0.7)
 LEAST_DEPENDENCES = (0.1, 0.2, 0.3)
-MOST_COMBINATIONS = (50, 100, 300)
+TABLE_SIZES = (50, 100, 300)
 COVERAGE = 0.1
-Setting = tuple[float, float, int]
+Configuration = tuple[float, float, int]
 """p, T_d, T_v."""
-SETTINGS = [(p, td, tv) for p in KEEPS for td in LEAST_DEPENDENCES for tv in MOST_COMBINATIONS]
+SETTINGS = [(p, td, tv) for p in KEEPS for td in LEAST_DEPENDENCES for tv in TABLE_SIZES]
 
 PRINTED_TABLE_1 = (
     0.335, 0.404, 0.495, 0.357, 0.351, 0.501, 0.285, 0.426, 0.505,
@@ -50,14 +50,14 @@ class ClusterRun:
     copies: int = 1
     _counts: dict[tuple[int, ...], Codes] = field(default_factory=dict)
 
-    def __call__(self, rng: np.random.Generator) -> dict[Setting, float]:
+    def __call__(self, rng: np.random.Generator) -> dict[Configuration, float]:
         """The relative error of a fresh query in each setting."""
-        errors: dict[Setting, float] = {}
+        errors: dict[Configuration, float] = {}
         for keep in KEEPS:
             epsilons = [KeepOrUniform(size, keep).epsilon for size in self.records.sizes]
             dependences = self._dependences(epsilons, rng)
             for least in LEAST_DEPENDENCES:
-                for most in MOST_COMBINATIONS:
+                for most in TABLE_SIZES:
                     clusters = merge_clusters(dependences, self.records.sizes, most, least)
                     errors[keep, least, most] = self._query_error(clusters, epsilons, rng)
         return errors
@@ -105,15 +105,15 @@ def _margin(joint: Array, cluster: tuple[int, ...], wanted: tuple[int, ...]) -> 
 
 
 def median_errors(
-    records: Records, copies: int, runs: int, seed: int, progress: Progress
-) -> dict[Setting, float]:
+    records: Records, copies: int, runs: int, seed: int, progress: OnProgress
+) -> dict[Configuration, float]:
     """The median relative error of each setting over the runs."""
     results = repeat(ClusterRun(records, copies), runs, seed, progress)
     return {s: float(np.median([result[s] for result in results])) for s in SETTINGS}
 
 
 def _reproduction(
-    title: str, printed: tuple[float, ...], ours: Mapping[Setting, float], claims: list[Claim]
+    title: str, printed: tuple[float, ...], ours: Mapping[Configuration, float], claims: list[Claim]
 ) -> Reproduction:
     rows = tuple(
         (p, td, tv, paper, round(ours[p, td, tv], 3), round(ours[p, td, tv] / paper, 2))
@@ -137,7 +137,7 @@ def _reproduction(
     )
 
 
-def table1(records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+def table1(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Table 1."""
     ours = median_errors(records, 1, runs, seed, progress)
     rising = [ours[p, td, 300] > ours[p, td, 50] for p in KEEPS for td in LEAST_DEPENDENCES]
@@ -153,11 +153,11 @@ def table1(records: Records, runs: int, seed: int, progress: Progress) -> Reprod
     return _reproduction(title, PRINTED_TABLE_1, ours, claims)
 
 
-def table2(records: Records, runs: int, seed: int, progress: Progress) -> Reproduction:
+def table2(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Table 2: the same on the data six times over."""
     once = median_errors(records, 1, runs, seed, lambda done, _: progress(done, 2 * runs))
     ours = median_errors(records, 6, runs, seed, lambda done, _: progress(runs + done, 2 * runs))
-    best = min((ours[0.7, td, tv], tv) for td in LEAST_DEPENDENCES for tv in MOST_COMBINATIONS)
+    best = min((ours[0.7, td, tv], tv) for td in LEAST_DEPENDENCES for tv in TABLE_SIZES)
     smaller = sum(ours[s] < once[s] for s in SETTINGS)
     claims = [
         Claim(
@@ -171,5 +171,5 @@ def table2(records: Records, runs: int, seed: int, progress: Progress) -> Reprod
     return _reproduction(title, PRINTED_TABLE_2, ours, claims)
 
 
-def _mean(ours: Mapping[Setting, float], p: float, td: float) -> float:
-    return float(np.mean([ours[p, td, tv] for tv in MOST_COMBINATIONS]))
+def _mean(ours: Mapping[Configuration, float], p: float, td: float) -> float:
+    return float(np.mean([ours[p, td, tv] for tv in TABLE_SIZES]))

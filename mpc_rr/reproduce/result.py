@@ -9,7 +9,7 @@ from typing import Any
 
 from mpc_rr.estimation.matrix import Array
 
-Cell = str | float | None
+Entry = str | float | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Reproduction:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[Entry, ...], ...]
     chart: Chart
     claims: tuple[Claim, ...] = ()
     remarks: tuple[str, ...] = field(default=())

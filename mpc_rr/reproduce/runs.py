@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 T = TypeVar("T")
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Told how many runs are done, of how many."""
 
 WORTH_A_POOL = 20
@@ -17,7 +17,7 @@ WORTH_A_POOL = 20
 
 
 def repeat(
-    task: Callable[[np.random.Generator], T], runs: int, seed: int, progress: Progress
+    task: Callable[[np.random.Generator], T], runs: int, seed: int, progress: OnProgress
 ) -> list[T]:
     """``task`` once for each run, each with random numbers of its own.
 

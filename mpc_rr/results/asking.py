@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mpc_rr.data import read_columns, read_csv
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.estimates import Estimates
@@ -18,6 +17,7 @@ from mpc_rr.publication.parts import SHEET_NAME, ClusterDesign, ViewsDesign
 from mpc_rr.publication.reports import view_reports
 from mpc_rr.results.folder import ResultFolder, read_folder
 from mpc_rr.schema import Schema
+from mpc_rr.study.records import read_columns, read_csv
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from mpc_rr.results.format import (
     pretty,
     to_json,
 )
+from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import cost_csv, cost_document, transcript_lines
-from mpc_rr.scenario import Definition, Study, definition_from_json, study_json, study_of
-from mpc_rr.study import StudyResult
+from mpc_rr.study.definition import Definition, Study, definition_from_json, study_json, study_of
 
 UNFINISHED = ".unfinished"
 NOT_COMPUTED = Note(

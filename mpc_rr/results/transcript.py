@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from mpc_rr.agents.outcome import Outcome
+from mpc_rr.network.envelope import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.network.mailbox import Traffic
-from mpc_rr.network.messages import EVERYONE, Envelope, SignedEnvelope
 from mpc_rr.publication.sheets import csv_text
 
 _signed = msgspec.msgpack.Decoder(SignedEnvelope)

@@ -21,10 +21,8 @@ import msgspec
 
 from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
 from mpc_rr.errors import InputError, MpcRrError, listing, plain
-from mpc_rr.network.messages import (
-    COORDINATOR,
-    EVERYONE,
-    LOBBY_SESSION,
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, decode
+from mpc_rr.network.lifecycle import (
     Invitation,
     Join,
     Opening,
@@ -34,9 +32,10 @@ from mpc_rr.network.messages import (
     RosterSeen,
     ShowPass,
     Verdict,
-    decode,
 )
 from mpc_rr.network.sealed import Rejected, read
+from mpc_rr.network.session import Limits
+from mpc_rr.network.session.replay import DoesNotHold, Line, ReplaySession, Transcript
 from mpc_rr.publication.ending import Ending, published
 from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication
 from mpc_rr.results import format1
@@ -48,12 +47,18 @@ from mpc_rr.results.folder import (
     write_folder,
 )
 from mpc_rr.results.format import without_texts
-from mpc_rr.results.replay import DoesNotHold, Line, ReplaySession, Transcript
 from mpc_rr.results.transcript import transcript_lines
-from mpc_rr.scenario import Study
+from mpc_rr.study.definition import Study
 
 ANSWERING = ("silent", "faulty")
 """Why somebody's answer is missing cannot be seen from outside, only that it is."""
+
+
+@dataclass(kw_only=True)
+class StudyTranscript(Transcript):
+    """The transcript of a study that is known."""
+
+    study: Study
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Replayed:
     """A study whose transcript holds, and what follows from it."""
 
     study: Study
-    transcript: Transcript
+    transcript: StudyTranscript
     session: str
     members: tuple[str, ...]
     publication: Publication
@@ -131,7 +136,7 @@ def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
     lines = _lines("transcript.jsonl", folder.text("transcript.jsonl").splitlines(), study)
     if study.digest.hex() != folder.file.study.digest:
         raise DoesNotHold("result.json: its study digest is not that of study.json")
-    transcript = Transcript(study, lines, ties_by_name=old)
+    transcript = StudyTranscript(lines, ties_by_name=old, study=study)
     _check_joins(transcript, folder)
     confirmed = [f"{len(transcript.keys) - 1} parties joined with keys of their own"]
     members, session, excluded = _check_roster(transcript, folder)
@@ -201,7 +206,7 @@ def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
     return lines
 
 
-def _check_receipt(transcript: Transcript, session: str, receipt: Path) -> str:
+def _check_receipt(transcript: StudyTranscript, session: str, receipt: Path) -> str:
     """Everything a party sent and heard must be in the transcript, byte for byte."""
     try:
         rows = receipt.read_text(encoding="utf-8").splitlines()
@@ -223,7 +228,7 @@ def _check_receipt(transcript: Transcript, session: str, receipt: Path) -> str:
     return f"all {len(mine)} messages of the receipt are in the transcript"
 
 
-def _check_joins(transcript: Transcript, folder: ResultFolder) -> None:
+def _check_joins(transcript: StudyTranscript, folder: ResultFolder) -> None:
     """The invitation binds study and run; each join is signed with the key it brings."""
     if not transcript.lines or transcript.lines[0].place[1:] != (Invitation.step, COORDINATOR):
         raise DoesNotHold("transcript.jsonl: it does not begin with an invitation")
@@ -248,7 +253,7 @@ def _check_joins(transcript: Transcript, folder: ResultFolder) -> None:
     _check_signatures(transcript)
 
 
-def _check_join(transcript: Transcript, line: Line) -> None:
+def _check_join(transcript: StudyTranscript, line: Line) -> None:
     join, name = line.message(Join), line.place[2]
     if not line.opened.signed_by(join.identity):
         raise line.wrong("it is not signed with the key it brings")
@@ -258,7 +263,7 @@ def _check_join(transcript: Transcript, line: Line) -> None:
     transcript.used.add(line.number)
 
 
-def _check_signatures(transcript: Transcript) -> None:
+def _check_signatures(transcript: StudyTranscript) -> None:
     """Of every line, whether or not anything follows from it."""
     for line in transcript.lines:
         sender = line.place[2]
@@ -269,11 +274,11 @@ def _check_signatures(transcript: Transcript) -> None:
 
 
 def _check_roster(
-    transcript: Transcript, folder: ResultFolder
+    transcript: StudyTranscript, folder: ResultFolder
 ) -> tuple[tuple[str, ...], str, list[Absence]]:
     """The rosters follow from each other; the last one's members were shown it."""
     attempts = sum(line.place[1] == Roster.step for line in transcript.lines)
-    if attempts < 1 or (attempts > 1 and not transcript.study.mutual):
+    if attempts < 1 or (attempts > 1 and not transcript.study.needs_roster):
         raise DoesNotHold("transcript.jsonl: there must be one roster, or one for each attempt")
     roster = _last_roster(transcript, attempts)
     given_up = {session_name(number) for number in range(1, attempts)}
@@ -290,7 +295,7 @@ def _check_roster(
     return tuple(member.name for member in roster.members), session, excluded
 
 
-def _last_roster(transcript: Transcript, attempts: int) -> Roster:
+def _last_roster(transcript: StudyTranscript, attempts: int) -> Roster:
     roster: Roster | None = None
     for number in range(1, attempts + 1):
         line, latest = transcript.by_coordinator(session_name(number), Roster)
@@ -305,7 +310,7 @@ def _last_roster(transcript: Transcript, attempts: int) -> Roster:
     return roster
 
 
-def _check_passes(transcript: Transcript, session: str, roster: Roster) -> None:
+def _check_passes(transcript: StudyTranscript, session: str, roster: Roster) -> None:
     """Every member showed a pass by the registrar; where all know all, everybody was shown it."""
     lines = transcript.at(LOBBY_SESSION, ShowPass.step)
     shown = {name: line.message(ShowPass).shown for name, line in lines.items()}
@@ -316,16 +321,16 @@ def _check_passes(transcript: Transcript, session: str, roster: Roster) -> None:
     if fault is not None:
         raise DoesNotHold(f"transcript.jsonl: {fault}")
     transcript.passes = passes
-    if transcript.study.mutual:
+    if transcript.study.needs_roster:
         line, said = transcript.by_coordinator(session, Passes)
         if said.passes != passes:
             raise line.wrong("these are not the passes that the parties showed")
 
 
-def _check_shown(transcript: Transcript, session: str, roster: Roster) -> None:
+def _check_shown(transcript: StudyTranscript, session: str, roster: Roster) -> None:
     """All members confirmed this roster; or, where they only report, its digest was announced."""
     digest, names = roster_digest(roster), {member.name for member in roster.members}
-    if not transcript.study.mutual:
+    if not transcript.study.needs_roster:
         line, opening = transcript.by_coordinator(session, Opening)
         if (opening.asked, opening.digest) != (len(names), digest):
             raise line.wrong("it is not about the roster")
@@ -338,10 +343,13 @@ def _check_shown(transcript: Transcript, session: str, roster: Roster) -> None:
             raise said.wrong("it confirms another roster")
 
 
-def _replayed(transcript: Transcript, session: str, members: tuple[str, ...]) -> Ending:
-    protocol = transcript.study.protocol
-    replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members)
-    steps = protocol.coordinator(replayed, transcript.study.schema)  # type: ignore[arg-type]
+def _replayed(transcript: StudyTranscript, session: str, members: tuple[str, ...]) -> Ending:
+    study = transcript.study
+    protocol = study.protocol
+    parties, deadlines = study.parties, study.deadlines
+    limits = Limits(parties.fewest, parties.count, deadlines.round_s)
+    replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members, limits)
+    steps = protocol.coordinator(replayed, study.schema)
     try:
         steps.send(None)
     except StopIteration as finished:
@@ -359,12 +367,12 @@ def _replayed(transcript: Transcript, session: str, members: tuple[str, ...]) ->
 
 
 def _check_verdict(
-    transcript: Transcript, session: str, members: tuple[str, ...], ending: Ending
+    transcript: StudyTranscript, session: str, members: tuple[str, ...], ending: Ending
 ) -> Ending:
     line, verdict = transcript.by_coordinator("verdict", Verdict)
     if not verdict.done or verdict.result_digest != ending.digest:
         raise line.wrong("it announces another result")
-    expected = sorted(members) if transcript.study.mutual else []
+    expected = sorted(members) if transcript.study.needs_roster else []
     if sorted((*verdict.seen, *verdict.unconfirmed)) != expected:
         raise line.wrong("it does not speak of every member")
     run = transcript.lines[0].opened.envelope.header.run
@@ -381,7 +389,7 @@ def _check_verdict(
     return msgspec.structs.replace(ending, unconfirmed=verdict.unconfirmed)
 
 
-def _check_all_used(transcript: Transcript) -> None:
+def _check_all_used(transcript: StudyTranscript) -> None:
     for line in transcript.lines:
         if line.number not in transcript.used:
             raise line.wrong("it has no place in this protocol")

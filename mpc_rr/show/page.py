@@ -7,9 +7,9 @@ a simulation it can be given from outside (``truth``) and is then drawn beside t
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.results.format import Cost, ResultFile
-from mpc_rr.scenario import Definition
 from mpc_rr.show.fragment import STYLE, facts_table, fragment, rows_table, text_of
 from mpc_rr.show.words import Words, absences, size
+from mpc_rr.study.definition import Definition
 
 PAGE = """
 * { box-sizing: border-box; }

@@ -16,9 +16,9 @@ from rich.text import Text
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
 from mpc_rr.agents.party import Party
-from mpc_rr.network.messages import Join
+from mpc_rr.agents.watching import Watch, WatchParties
+from mpc_rr.network.lifecycle import Join
 from mpc_rr.show.words import size
-from mpc_rr.study import Watch, WatchParties
 
 MOST_WATCHED = 12
 
@@ -71,7 +71,7 @@ class _PartyProgress:
 
 
 def party_watcher(console: Console) -> WatchParties:
-    """A `mpc_rr.study.WatchParties` that draws on this console."""
+    """A `mpc_rr.agents.watching.WatchParties` that draws on this console."""
 
     @contextlib.contextmanager
     def watch(parties: Sequence[Party]) -> Iterator[None]:
@@ -82,7 +82,7 @@ def party_watcher(console: Console) -> WatchParties:
 
 
 def watcher(console: Console) -> Watch:
-    """A `mpc_rr.study.Watch` that draws on this console."""
+    """A `mpc_rr.agents.watching.Watch` that draws on this console."""
 
     @contextlib.contextmanager
     def watch(coordinator: Coordinator) -> Iterator[None]:

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from mpc_rr.data import read_csv
 from mpc_rr.errors import InputError
 from mpc_rr.results.folder import read_folder
 from mpc_rr.results.format import Cost
 from mpc_rr.results.verification import replay
-from mpc_rr.scenario import Definition
 from mpc_rr.show.page import page
+from mpc_rr.study.definition import Definition
+from mpc_rr.study.records import read_csv
 
 
 def report(path: Path, truth: Path | None = None, language: str | None = None) -> str:

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
-from mpc_rr.scenario import Scenario
+from mpc_rr.results.run import StudyResult
 from mpc_rr.show.terminal import say, show_publication
 from mpc_rr.show.words import size
-from mpc_rr.study import StudyResult
+from mpc_rr.study.file import Scenario
 
 
 def show_result(console: Console, result: StudyResult, found: Publication, seconds: float) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import msgspec
 
 from mpc_rr.errors import MpcRrError, StudyError
-from mpc_rr.network.messages import Envelope, SignedEnvelope
+from mpc_rr.network.envelope import Envelope, SignedEnvelope
 from mpc_rr.network.transport import Transport
 from mpc_rr.randomness import Randomness
 

@@ -22,10 +22,10 @@ RECORD = (1, 2)
 
 def test_what_is_drawn_stays_drawn_and_is_paid_once(tmp_path):
     with StoredAccount.open(tmp_path / "me", budget=2.0) as account:
-        account.enrol(STUDY, RECORD)
+        account.charge(STUDY, RECORD)
         assert account.once(STUDY, "answer", lambda: b"first") == b"first"
     with StoredAccount.open(tmp_path / "me", budget=2.0) as again:
-        again.enrol(STUDY, RECORD)
+        again.charge(STUDY, RECORD)
         assert again.once(STUDY, "answer", lambda: b"second") == b"first"
         assert again.ledger.spent == 1.5
         assert again.planned(STUDY) == []
@@ -34,15 +34,15 @@ def test_what_is_drawn_stays_drawn_and_is_paid_once(tmp_path):
 def test_another_study_adds_up_and_is_refused_beyond_the_budget(tmp_path):
     other = msgspec.structs.replace(STUDY, name="other")
     with StoredAccount.open(tmp_path, budget=2.0) as account:
-        account.enrol(STUDY, RECORD)
+        account.charge(STUDY, RECORD)
         with pytest.raises(InputError, match=r"total 3 exceeds the budget of 2"):
-            account.enrol(other, RECORD)
+            account.charge(other, RECORD)
         assert account.ledger.spent == 1.5
 
 
 def test_a_study_that_changed_since_is_refused():
     account = Account()
-    account.enrol(STUDY, RECORD)
+    account.charge(STUDY, RECORD)
     changed = msgspec.structs.replace(STUDY, protocol=RRJoint(epsilon=9.0))
     with pytest.raises(InputError, match="has changed since; nothing was sent"):
         account.check(changed)
@@ -50,15 +50,15 @@ def test_a_study_that_changed_since_is_refused():
 
 def test_another_record_is_refused():
     account = Account()
-    account.enrol(STUDY, (1, 2))
-    account.enrol(STUDY, (1, 2))
+    account.charge(STUDY, (1, 2))
+    account.charge(STUDY, (1, 2))
     with pytest.raises(InputError, match="for another record"):
-        account.enrol(STUDY, (0, 2))
+        account.charge(STUDY, (0, 2))
 
 
 def test_an_explanation_of_a_changed_study_is_not_free():
     account = Account()
-    account.enrol(STUDY, RECORD)
+    account.charge(STUDY, RECORD)
     changed = msgspec.structs.replace(STUDY, protocol=RRJoint(epsilon=9.0))
     assert account.explain(STUDY)["epsilon"] == 0
     assert account.explain(changed)["epsilon"] == 9
@@ -67,7 +67,7 @@ def test_an_explanation_of_a_changed_study_is_not_free():
 def test_exact_counts_have_no_bound_and_survive_the_disk(tmp_path):
     exact = make_study(9, (2, 3), protocol=ExactPairs())
     with StoredAccount.open(tmp_path) as account:
-        account.enrol(exact, RECORD)
+        account.charge(exact, RECORD)
     with StoredAccount.open(tmp_path) as account:
         assert math.isinf(account.ledger.spent)
     with pytest.raises(InputError, match="no ε bounds what this would give away"):
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
 
 def test_a_crash_while_writing_leaves_the_old_books(tmp_path, monkeypatch):
     with StoredAccount.open(tmp_path) as account:
-        account.enrol(STUDY, RECORD)
+        account.charge(STUDY, RECORD)
         before = (tmp_path / "account.json").read_bytes()
         monkeypatch.setattr(os, "fsync", _full_disk)
         with pytest.raises(StateError, match="nothing was sent"):
@@ -125,14 +125,14 @@ def _full_disk(_):
 
 def test_the_books_are_for_the_party_alone(tmp_path):
     with StoredAccount.open(tmp_path / "me") as account:
-        account.enrol(STUDY, RECORD)
+        account.charge(STUDY, RECORD)
     assert (tmp_path / "me").stat().st_mode & 0o077 == 0
     assert (tmp_path / "me" / "account.json").stat().st_mode & 0o077 == 0
 
 
 def test_an_explanation_says_what_it_costs():
     account = Account(budget=4.0)
-    account.enrol(STUDY, RECORD)
+    account.charge(STUDY, RECORD)
     study = make_study(9, (2, 3), protocol=RRIndependent(epsilon=1.0), name="next")
     said = account.explain(study)
     assert said["epsilon"] == pytest.approx(1.0)
@@ -155,10 +155,10 @@ def test_a_price_that_comes_later_is_checked_against_what_was_spent_meanwhile():
     first = make_study(4, (2, 2), name="first", protocol=blocks)
     priced = blocks.disclosures(setting(first.schema, 4))
     account = Account(1.5 * math.fsum(event.cost for event in priced))
-    account.enrol(first, (0, 1))
+    account.charge(first, (0, 1))
     account.settle(first, [])
     assert account.ledger.spent == 0
-    account.enrol(make_study(4, (2, 2), name="second", protocol=blocks), (0, 1))
+    account.charge(make_study(4, (2, 2), name="second", protocol=blocks), (0, 1))
     with pytest.raises(OverdrawnError, match="exceeds the budget"):
         account.settle(first, priced)
     assert [release.study for release in account.ledger.releases] == ["second"]

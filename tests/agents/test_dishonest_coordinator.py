@@ -10,8 +10,9 @@ from helpers import make_study, random_records, simulate
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import BrokerError, Misconduct, MpcRrError, Refused
+from mpc_rr.network.envelope import Bundle, decode
+from mpc_rr.network.lifecycle import Member, Roster, Verdict
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import Bundle, Member, Roster, Verdict, decode
 from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3)

@@ -11,14 +11,15 @@ from rich.console import Console
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import Aborted, InternalError, Misconduct, MpcRrError
+from mpc_rr.network.envelope import Bundle, decode
+from mpc_rr.network.lifecycle import Objection, ResultSeen
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import Bundle, Objection, ResultSeen, decode
 from mpc_rr.network.sealed import write
-from mpc_rr.protocols.secure_sum import Partial, Share
+from mpc_rr.protocols.sums.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results.run import StudyResult
 from mpc_rr.show.study import show_result
-from mpc_rr.study import StudyResult
 
 SIZES = (2, 3)
 RECORDS = random_records(5, SIZES, seed=3)

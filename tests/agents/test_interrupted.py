@@ -9,8 +9,8 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import State
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import Aborted
+from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 from mpc_rr.simulation.faults import Faults, FaultyTransport, PartyFault

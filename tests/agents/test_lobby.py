@@ -10,8 +10,8 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Dropout, MpcRrError, Refused
+from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 

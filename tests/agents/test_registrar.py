@@ -14,22 +14,15 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, Misconduct, Refused
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
+from mpc_rr.network.lifecycle import Hello, Passes, ShowPass
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import (
-    COORDINATOR,
-    LOBBY_SESSION,
-    WIRE_VERSION,
-    Header,
-    Hello,
-    Passes,
-    ShowPass,
-)
 from mpc_rr.network.sealed import write
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
 
 REGISTRAR = SigningKey.draw(SeededRandomness(1))
 PEOPLES_KEYS = {name: SigningKey.draw(SeededRandomness(name.encode())) for name in NAMES}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import InternalError
-from mpc_rr.network.messages import Envelope, SignedEnvelope, encode
+from mpc_rr.network.envelope import Envelope, SignedEnvelope, encode
 from mpc_rr.network.sealed import SIGNATURE_CONTEXT
 
 SIZES = (2, 3)

@@ -9,15 +9,15 @@ from anonymizing import EIGHT, PEOPLE
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.anonymization.masking import (
+from mpc_rr.anonymization.perturbation import (
     Noise,
-    NoMask,
+    NoPerturbation,
     RankSwap,
     assignments_left,
     enough_candidates,
     possible_values,
     ranks,
-    read_mask,
+    read_perturbation,
     reverse_mapped,
 )
 from mpc_rr.errors import InputError
@@ -133,7 +133,7 @@ def test_all_noise_is_equally_likely():
 @given(least=st.integers(1, 8), seed=st.integers(0, 999))
 def test_a_mask_is_widened_until_enough_values_fit(words, least, seed):
     values = np.array([10, 20, 30, 40, 50, 60, 70, 80])
-    mask = read_mask(words, SALARY)
+    mask = read_perturbation(words, SALARY)
     masked, used, left = enough_candidates(mask, 40, values, least, SeededRandomness(seed))
     assert left.values >= least
     assert used.candidates(masked, values) == left
@@ -141,7 +141,7 @@ def test_a_mask_is_widened_until_enough_values_fit(words, least, seed):
 
 def test_more_candidates_than_there_are_values_means_all():
     values = np.array([1, 1, 2])
-    _, _, left = enough_candidates(NoMask(), 1, values, 50, SeededRandomness(1))
+    _, _, left = enough_candidates(NoPerturbation(), 1, values, 50, SeededRandomness(1))
     assert left.values == 2
 
 
@@ -162,7 +162,7 @@ def test_more_candidates_than_there_are_values_means_all():
 )
 def test_a_mask_that_makes_no_sense_is_refused(words, attribute, says):
     with pytest.raises(InputError, match=says):
-        read_mask(words, attribute)
+        read_perturbation(words, attribute)
 
 
 def test_counting_assignments_is_for_few_people():

@@ -20,7 +20,7 @@ from mpc_rr.anonymization.hierarchy import (
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.releases import RELEASES, Grouped
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
-from mpc_rr.anonymization.table import Table
+from mpc_rr.anonymization.table import Microdata
 from mpc_rr.errors import InputError
 from mpc_rr.schema import Attribute
 
@@ -38,7 +38,7 @@ MIXED = (AGE, SEX, SCHOOL)
 def mixed_table(n, seed):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 80, n), rng.integers(0, 3, n), rng.integers(0, 4, n)]
-    return Table(MIXED, np.stack(columns, axis=1))
+    return Microdata(MIXED, np.stack(columns, axis=1))
 
 
 @pytest.mark.parametrize("make", [mdav, mondrian])
@@ -86,7 +86,7 @@ def test_mdav_makes_the_groups_of_the_published_algorithm(n, k, seed):
         return
     rng = np.random.default_rng(seed)
     codes = np.stack([rng.permutation(997)[:n], rng.permutation(991)[:n]], axis=1)
-    table = Table((AGE, HEIGHT), codes)
+    table = Microdata((AGE, HEIGHT), codes)
     found = {frozenset(group.tolist()) for group in mdav(table, k)}
     assert found == mdav_as_printed(table.points, k)
 
@@ -100,7 +100,7 @@ def test_large_data_are_cut_before_mdav_looks_at_them(monkeypatch):
 
 
 def test_records_without_any_spread_stay_together():
-    table = Table((AGE, HEIGHT), np.full((20, 2), 7))
+    table = Microdata((AGE, HEIGHT), np.full((20, 2), 7))
     assert len(mondrian(table, 3)) == 1
     assert information_loss(table, mondrian(table, 3)).squared_error == 0
 
@@ -124,7 +124,7 @@ def grouped(make=mdav, n=200, k=5, seed=4):
     table = mixed_table(n, seed)
     rows = make(table, k)
     salaries = np.random.default_rng(seed + 1).integers(0, 40, n)
-    parts = [Table((SALARY,), salaries[group][:, None]) for group in rows]
+    parts = [Microdata((SALARY,), salaries[group][:, None]) for group in rows]
     return Grouped(table, rows, parts)
 
 
@@ -176,7 +176,7 @@ def test_no_value_is_lost_where_somebody_named_another_group():
     found = grouped(k=6)
     first, second, *rest = (part.codes for part in found.confidential)
     moved = [np.concatenate([first, second[:1]]), second[1:], *rest]
-    parts = [Table((SALARY,), codes) for codes in moved]
+    parts = [Microdata((SALARY,), codes) for codes in moved]
     frame = as_frame(RELEASES["permuted"](replace(found, confidential=parts))["release"])
     assert sorted(frame["age"][frame["age"] != ""].astype(int)) == sorted(found.known.codes[:, 0])
     told = frame["salary"][frame["salary"] != ""].astype(int)
@@ -195,9 +195,9 @@ def test_risk_of_linkage_is_one_over_k_where_the_group_is_known():
 
 
 def test_a_group_with_one_value_is_told():
-    table = Table((AGE, HEIGHT), np.arange(8)[:, None] * np.ones((1, 2), dtype=int))
+    table = Microdata((AGE, HEIGHT), np.arange(8)[:, None] * np.ones((1, 2), dtype=int))
     rows = [np.arange(4), np.arange(4, 8)]
-    parts = [Table((SALARY,), np.full((4, 1), 3)), Table((SALARY,), np.arange(4)[:, None])]
+    parts = [Microdata((SALARY,), np.full((4, 1), 3)), Microdata((SALARY,), np.arange(4)[:, None])]
     told = protection(Grouped(table, rows, parts))[0]
     assert told.least_different == 1
     assert told.entropy_diversity == pytest.approx(1.0)
@@ -261,7 +261,7 @@ def test_a_hierarchy_that_makes_no_sense_is_refused(attribute, levels, says):
 
 
 def test_whoever_guesses_among_equal_centres_has_all_their_records_to_choose_from():
-    table = Table((AGE, HEIGHT), np.full((4, 2), 7))
+    table = Microdata((AGE, HEIGHT), np.full((4, 2), 7))
     risk = linkage(table, [np.array([0, 1]), np.array([2, 3])], "microaggregated")
     assert risk.highest == pytest.approx(1 / 4)
 
@@ -271,9 +271,9 @@ def test_groups_do_not_depend_on_the_machines_rounding():
     table = mixed_table(300, 9)
     assert table.points.dtype == np.int64
     for make in (mdav, mondrian):
-        again = make(Table(table.attributes, table.codes.copy()), 4)
+        again = make(Microdata(table.attributes, table.codes.copy()), 4)
         assert [g.tolist() for g in again] == [g.tolist() for g in make(table, 4)]
-    tied = Table((AGE, HEIGHT), np.zeros((7, 2), dtype=np.int64))
+    tied = Microdata((AGE, HEIGHT), np.zeros((7, 2), dtype=np.int64))
     assert [g.tolist() for g in mdav(tied, 3)] == [[0, 1, 2], [3, 4, 5, 6]]
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from mpc_rr.scenario import Deadlines
+from mpc_rr.study.definition import Deadlines
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ import pytest
 from anonymizing import GROUPS, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, make_study
 from helpers import PATIENT
 
-from mpc_rr.anonymization.masking import Noise
+from mpc_rr.anonymization.perturbation import Noise
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
-from mpc_rr.study import coordinate_study, run_study, take_part
+from mpc_rr.running import coordinate_study, run_study, take_part
 
 pytestmark = pytest.mark.broker
 STEP_4 = {  # what each respondent of the paper's Fig. 2 makes of her age and her salary

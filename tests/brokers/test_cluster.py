@@ -14,10 +14,10 @@ from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_cluster
 from mpc_rr.network.mqtt import MqttConnection
-from mpc_rr.protocols import masked_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
 
 pytestmark = pytest.mark.broker
 SIZES = (2, 3, 2)

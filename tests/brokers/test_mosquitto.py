@@ -21,7 +21,7 @@ from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
 
 pytestmark = pytest.mark.broker
 SIZES = (2, 3)

@@ -14,15 +14,15 @@ from processes import LIMIT_S
 from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.fragments import unbatch
 from mpc_rr.network.mailbox import _Wait
-from mpc_rr.protocols import secure_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.protocols.sums import secure_sum
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 pytestmark = pytest.mark.broker
 

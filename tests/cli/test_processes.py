@@ -21,7 +21,7 @@ from helpers import random_records
 
 from mpc_rr.agents.account import StoredAccount
 from mpc_rr.errors import InputError
-from mpc_rr.scenario import load_scenario
+from mpc_rr.study.file import load_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
@@ -163,9 +163,9 @@ def test_books_of_a_host_are_for_the_record_they_were_opened_for(small, tmp_path
     """Another person in the same line of the file must not be given that person's books."""
     study = load_scenario(small / "study.toml").study
     with StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books:
-        books[1].enrol(study, (0, 1))
+        books[1].charge(study, (0, 1))
     with (
         StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books,
         pytest.raises(InputError, match="for another record"),
     ):
-        books[1].enrol(study, (1, 1))
+        books[1].charge(study, (1, 1))

@@ -18,7 +18,7 @@ from cli_helpers import (
 )
 from helpers import crosstabs
 
-from mpc_rr.scenario import load_scenario
+from mpc_rr.study.file import load_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 

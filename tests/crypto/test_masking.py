@@ -12,11 +12,11 @@ from scipy import stats
 from mpc_rr.crypto import shamir
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.crypto.masks import MaskKey, derive, is_key, lock, mask, masks, unlock, word
 from mpc_rr.crypto.merkle import MerkleTree, root_of
+from mpc_rr.crypto.pairwise import MaskKey, derive, is_key, lock, mask, masks, unlock, word
 from mpc_rr.errors import InputError
 from mpc_rr.network.vectors import pack_bits, unpack_bits
-from mpc_rr.privacy.masking import Masking, masking_for
+from mpc_rr.privacy.graph_parameters import GraphParameters, graph_parameters_for
 from mpc_rr.randomness import SeededRandomness
 
 # ── Merkle trees ───────────────────────────────────────────────────────────────────────────────
@@ -89,9 +89,9 @@ def test_what_cannot_be_shared(secret, threshold, shares):
 
 def test_two_parties_agree_and_others_do_not():
     a, b, c = (MaskKey(SeededRandomness(k)) for k in range(3))
-    assert a.agree(b.public) == b.agree(a.public) != c.agree(a.public)
+    assert a.shared_secret(b.public) == b.shared_secret(a.public) != c.shared_secret(a.public)
     one, other = (Identity(SeededRandomness(k)) for k in (7, 8))
-    assert one.agree(other.public.sealing) == other.agree(one.public.sealing)
+    assert one.shared_secret(other.public.sealing) == other.shared_secret(one.public.sealing)
     assert "…" in repr(a)
 
 
@@ -188,27 +188,30 @@ def test_graphs_that_do_not_exist(nodes, degree):
 @pytest.mark.parametrize(
     ("parties", "corrupt", "dropout", "expected"),
     [
-        (1_000, 0.05, 0.1, Masking(40, 19)),
-        (10_000, 0.05, 0.1, Masking(46, 22)),
-        (32_561, 0.05, 0.1, Masking(48, 23)),
-        (1_000_000, 0.05, 0.1, Masking(56, 26)),
-        (10_000, 0.2, 0.3, Masking(206, 94)),
+        (1_000, 0.05, 0.1, GraphParameters(40, 19)),
+        (10_000, 0.05, 0.1, GraphParameters(46, 22)),
+        (32_561, 0.05, 0.1, GraphParameters(48, 23)),
+        (1_000_000, 0.05, 0.1, GraphParameters(56, 26)),
+        (10_000, 0.2, 0.3, GraphParameters(206, 94)),
     ],
 )
 def test_parameters_are_those_computed_elsewhere(parties, corrupt, dropout, expected):
-    assert masking_for(parties, corrupt, dropout, "curious") == expected
+    assert graph_parameters_for(parties, corrupt, dropout, "curious") == expected
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.001, 0.05])
 @pytest.mark.parametrize("parties", [50, 1_000, 10_000])
 def test_fewer_who_leave_need_fewer_neighbours(parties, dropout):
-    assert masking_for(parties, 0.05, dropout).degree <= masking_for(parties, 0.05, 0.1).degree
+    assert (
+        graph_parameters_for(parties, 0.05, dropout).degree
+        <= graph_parameters_for(parties, 0.05, 0.1).degree
+    )
 
 
 @pytest.mark.parametrize("parties", [3, 4, 7, 20, 41, 50, 100, 1_000, 32_561])
 def test_a_lying_coordinator_cannot_have_both_kinds_of_shares(parties):
     """2t exceeds all neighbours plus the corrupt ones, which may give both."""
-    plan = masking_for(parties)
+    plan = graph_parameters_for(parties)
     expected_corrupt = int(0.05 * parties) * plan.degree / (parties - 1)
     assert 2 * plan.threshold > plan.degree + expected_corrupt
     assert plan.threshold <= plan.degree
@@ -220,7 +223,7 @@ def test_a_lying_coordinator_cannot_have_both_kinds_of_shares(parties):
 )
 def test_parameters_that_do_not_exist(options, wrong):
     with pytest.raises(InputError, match=wrong):
-        masking_for(*options)
+        graph_parameters_for(*options)
 
 
 def test_the_tails_hold_in_simulated_graphs():
@@ -228,7 +231,7 @@ def test_the_tails_hold_in_simulated_graphs():
 
     200 graphs of 300 parties: fewer than one failure is expected; 5 would be a fault (below 1e-3).
     """
-    plan = masking_for(300, 0.1, 0.1, "curious", secrecy_bits=8, correctness_bits=8)
+    plan = graph_parameters_for(300, 0.1, 0.1, "curious", secrecy_bits=8, correctness_bits=8)
     rng, failures = np.random.default_rng(1), 0
     for seed in range(200):
         rows = HararyGraph(seed.to_bytes(4), 300, plan.degree).all_neighbours()
@@ -266,14 +269,14 @@ def test_too_many_false_shares_give_nothing_or_something_else():
 
 
 def test_corrupt_parties_are_reckoned_to_stay_when_others_leave():
-    plan = masking_for(500, 0.05, 0.1, "curious", enrolled=1000)
-    assert plan == masking_for(500, 0.1, 0.1, "curious")
-    assert plan.degree > masking_for(500, 0.05, 0.1, "curious").degree
+    plan = graph_parameters_for(500, 0.05, 0.1, "curious", enrolled=1000)
+    assert plan == graph_parameters_for(500, 0.1, 0.1, "curious")
+    assert plan.degree > graph_parameters_for(500, 0.05, 0.1, "curious").degree
 
 
 @pytest.mark.parametrize("parties", [20, 30, 60, 200, 1000])
 def test_against_a_liar_a_vector_hides_among_others(parties):
-    plan = masking_for(parties)
+    plan = graph_parameters_for(parties)
     if plan.degree < parties - 1:
         assert plan.others == 10
     else:

@@ -33,8 +33,8 @@ from mpc_rr.estimation.blocks import (
     respond,
     truth_for,
 )
-from mpc_rr.networks import read_bif
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.study.bif import read_bif
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from mpc_rr.estimation.designs import Design, Fitted, rr_clusters, rr_independen
 from mpc_rr.estimation.latent import Answers, LatentClasses, latent_classes
 from mpc_rr.estimation.matrix import DistanceWeighted, MatrixError
 from mpc_rr.estimation.tables import best_pair_tables, shrunk_pair
-from mpc_rr.estimation.views import SubsetSelection, ViewDesign, all_views
+from mpc_rr.estimation.views import SubsetMechanism, ViewDesign, all_views
 
 SIZES = (2, 3, 4)
 
@@ -132,7 +132,7 @@ def test_starting_margins_allow_for_subset_selection():
     """From reports of several values at once, the margins come out near the truth."""
     records = people(30_000)
     design = ViewDesign(SIZES, [(0, 2), (1, 2)], 0.8)
-    assert design.mechanisms[1, 2] == SubsetSelection.best(12, 0.8)
+    assert design.mechanisms[1, 2] == SubsetMechanism.best(12, 0.8)
     assert design.mechanisms[1, 2].chosen > 1
     answers = design.answers(design.randomize(records, np.random.default_rng(4).random))
     start = latent_classes(answers, SIZES, len(records), classes=1, most_iterations=1)

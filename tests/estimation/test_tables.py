@@ -7,9 +7,9 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Fitted, rr_independent
 from mpc_rr.estimation.tables import (
     TreeModel,
-    agree,
     dependence_matrix,
     likely_pair,
+    make_consistent,
     margin,
     maximum_entropy,
     mutual_information,
@@ -80,7 +80,7 @@ def test_tables_are_made_to_agree_by_their_precision():
         (0, 1): np.array([[0.5, 0.1], [0.1, 0.3]]),
         (0, 2): np.array([[0.2, 0.2], [0.3, 0.3]]),
     }
-    agreed = agree(tables, {(0, 1): 3.0, (0, 2): 1.0})
+    agreed = make_consistent(tables, {(0, 1): 3.0, (0, 2): 1.0})
     expected = [0.75 * 0.6 + 0.25 * 0.4, 0.75 * 0.4 + 0.25 * 0.6]
     for pair in agreed:
         np.testing.assert_allclose(margin(agreed[pair], pair, [0]), expected, atol=1e-9)
@@ -132,7 +132,7 @@ def test_records_from_an_enumerated_joint():
         (lambda: maximum_entropy({}, (1000, 1000, 1000)), "use a TreeModel"),
         (lambda: TreeModel.from_pairs({(0, 1): np.eye(2) / 2}, (2, 2, 2)), "in no table"),
         (lambda: TreeModel.from_pairs({(0, 1, 2): np.ones((2, 2, 2)) / 8}, (2,) * 3), "of two"),
-        (lambda: agree({(0, 1): np.eye(2) / 2}, {(0, 1): 0.0}), "any weight"),
+        (lambda: make_consistent({(0, 1): np.eye(2) / 2}, {(0, 1): 0.0}), "any weight"),
     ],
 )
 def test_bad_input_is_told(call, says):

@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform, MatrixError
 from mpc_rr.estimation.views import (
-    SubsetSelection,
+    SubsetMechanism,
     ViewDesign,
     all_views,
     best_views,
@@ -29,7 +29,7 @@ def people(n, seed=0):
 @pytest.mark.parametrize(("size", "epsilon", "chosen"), [(6, 0.5, 2), (6, 1.0, 3), (4, 3.0, 1)])
 def test_reported_sets_have_the_probabilities_of_the_mechanism(size, epsilon, chosen):
     """All sets with the true value are equally likely, so are all without; χ² at 1 in 10,000."""
-    mechanism, n = SubsetSelection(size, epsilon, chosen), 60_000
+    mechanism, n = SubsetMechanism(size, epsilon, chosen), 60_000
     rows = mechanism.randomize(np.full(n, 1), np.random.default_rng(2).random)
     sets = list(itertools.combinations(range(size), chosen))
     found = np.zeros(len(sets))
@@ -45,15 +45,15 @@ def test_reported_sets_have_the_probabilities_of_the_mechanism(size, epsilon, ch
 
 
 def test_one_chosen_value_is_k_ary_randomized_response():
-    mechanism, matrix = SubsetSelection(5, 2.0, 1), KeepOrUniform.from_epsilon(5, 2.0)
+    mechanism, matrix = SubsetMechanism(5, 2.0, 1), KeepOrUniform.from_epsilon(5, 2.0)
     assert mechanism.hit == pytest.approx(matrix.keep + matrix.spread)
     assert mechanism.miss == pytest.approx(matrix.spread)
 
 
 def test_the_number_of_chosen_values_has_the_smallest_variance():
     for size, epsilon in itertools.product((2, 5, 50), (0.1, 1.0, 4.0)):
-        best = SubsetSelection.best(size, epsilon)
-        others = [SubsetSelection(size, epsilon, w) for w in range(1, size)]
+        best = SubsetMechanism.best(size, epsilon)
+        others = [SubsetMechanism(size, epsilon, w) for w in range(1, size)]
         assert best.variance_per_person == min(o.variance_per_person for o in others)
 
 
@@ -113,8 +113,8 @@ def test_views_that_miss_a_pair_predict_an_infinite_error():
 @pytest.mark.parametrize(
     ("call", "says", "kind"),
     [
-        (lambda: SubsetSelection.best(1, 1.0), "two values", MatrixError),
-        (lambda: SubsetSelection.best(3, 0.0), "positive", MatrixError),
+        (lambda: SubsetMechanism.best(1, 1.0), "two values", MatrixError),
+        (lambda: SubsetMechanism.best(3, 0.0), "positive", MatrixError),
         (lambda: ViewDesign(SIZES, [], 1.0), "rising order", InputError),
         (lambda: ViewDesign(SIZES, [(1, 0)], 1.0), "rising order", InputError),
     ],
@@ -135,7 +135,7 @@ def test_attributes_that_no_view_holds_together_are_told():
                                                                  (5, 3.0, 1, 2)])  # fmt: skip
 def test_the_variance_of_a_report_is_exact(size, epsilon, chosen, group):
     """Against enumeration of all sets, for a true value in the group and outside it."""
-    mechanism = SubsetSelection(size, epsilon, chosen)
+    mechanism = SubsetMechanism(size, epsilon, chosen)
     sets = list(itertools.combinations(range(size), chosen))
     with_truth = sum(0 in s for s in sets)
     for share in (0.0, 0.3, 1.0):
@@ -191,7 +191,7 @@ def test_many_attributes_get_small_views():
 
 
 def test_large_views_are_drawn_in_pieces():
-    mechanism = SubsetSelection(50_000, 1.0, 10)
+    mechanism = SubsetMechanism(50_000, 1.0, 10)
     rows = mechanism.randomize(np.full(200, 7), np.random.default_rng(0).random)
     assert rows.shape == (200, 10)
     assert (np.diff(rows, axis=1) > 0).all()

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.errors import MpcRrError
+from mpc_rr.network.envelope import Envelope, SignedEnvelope, decode
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
-from mpc_rr.protocols import secure_sum
+from mpc_rr.protocols.sums import secure_sum
 from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3)

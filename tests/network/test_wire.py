@@ -13,29 +13,17 @@ from hypothesis import strategies as st
 from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.network import messages as wire
+from mpc_rr.network import envelope, lifecycle
 from mpc_rr.network.fragments import cut
 from mpc_rr.network.sealed import Rejected, read, write
 from mpc_rr.protocols.block_aggregation import BlockAnswer, Question
-from mpc_rr.protocols.bulletin_board import Announced, Block, Posted
+from mpc_rr.protocols.board.board import Announced, Block, Posted
+from mpc_rr.protocols.board.commitment import Commitments, Openings
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed, Partition
 from mpc_rr.protocols.collaborative_masking import MaskedRecord
 from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
-from mpc_rr.protocols.commitment import Commitments, Openings
 from mpc_rr.protocols.exact_pairs import PublishedTables
-from mpc_rr.protocols.mask_enrolment import Die, Entry, KeysFixed, MaskKeys, Neighbourhood, Player
-from mpc_rr.protocols.masked_sum import (
-    ConfidedVector,
-    MaskedVector,
-    MaskShares,
-    SharesForYou,
-    SumDone,
-    Survivors,
-    Unmasking,
-    VouchedFor,
-    Vouchers,
-)
-from mpc_rr.protocols.mix_batch import (
+from mpc_rr.protocols.mix.batch import (
     Batch,
     Evidence,
     FinalKey,
@@ -51,7 +39,26 @@ from mpc_rr.protocols.mix_batch import (
 from mpc_rr.protocols.rr_clusters import Clustering
 from mpc_rr.protocols.rr_each_attribute import FirstAnswer, ReportedPairs
 from mpc_rr.protocols.rr_views import ViewAnswer
-from mpc_rr.protocols.secure_sum import ConfidedPartial, Partial, Share
+from mpc_rr.protocols.sums.masked.setup import (
+    Die,
+    Entry,
+    KeysFixed,
+    MaskKeys,
+    Neighbourhood,
+    Player,
+)
+from mpc_rr.protocols.sums.masked.sum import (
+    ConfidedVector,
+    MaskedVector,
+    MaskShares,
+    SharesForYou,
+    SumDone,
+    Survivors,
+    Unmasking,
+    VouchedFor,
+    Vouchers,
+)
+from mpc_rr.protocols.sums.secure_sum import ConfidedPartial, Partial, Share
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
 
@@ -64,25 +71,25 @@ RESULT = PairCounts(4, make_schema((2, 2)), [np.array([[1, 2], [0, 1]])])
 def samples():
     """One message of every kind."""
     a, b = ALICE.public, BOB.public
-    members = (wire.Member("alice", a), wire.Member("bob", b))
+    members = (lifecycle.Member("alice", a), lifecycle.Member("bob", b))
     return {
         message.step: message
         for message in (
-            wire.Hello(a, "box/alice"),
-            wire.Invitation(b, bytes(32), bytes(16), b""),
-            wire.Refusal(b, "closed", bytes(32)),
-            wire.Join(a),
-            wire.Admission(a.fingerprint),
-            wire.Roster(1, members, (wire.Exclusion("carol", "left"),)),
-            wire.RosterSeen(bytes(32)),
-            wire.ResultSeen(bytes(32)),
-            wire.Verdict(False, "cause", ("carol",), b"", {"alice": b"raw"}, ("bob",)),
-            wire.Goodbye(),
-            wire.Objection("bob", "attempt-1", "share", "reason"),
-            wire.Again("attempt-1", "share"),
+            lifecycle.Hello(a, "box/alice"),
+            lifecycle.Invitation(b, bytes(32), bytes(16), b""),
+            lifecycle.Refusal(b, "closed", bytes(32)),
+            lifecycle.Join(a),
+            lifecycle.Welcome(a.fingerprint),
+            lifecycle.Roster(1, members, (lifecycle.Exclusion("carol", "left"),)),
+            lifecycle.RosterSeen(bytes(32)),
+            lifecycle.ResultSeen(bytes(32)),
+            lifecycle.Verdict(False, "cause", ("carol",), b"", {"alice": b"raw"}, ("bob",)),
+            lifecycle.Goodbye(),
+            lifecycle.Objection("bob", "attempt-1", "share", "reason"),
+            envelope.Again("attempt-1", "share"),
             Share(b"\1\2\3"),
             Partial(b"\4\5\6"),
-            wire.Opening(3, bytes(32)),
+            lifecycle.Opening(3, bytes(32)),
             Answer(b"\1\0\2\0"),
             AnswersTaken(3, 2, bytes(32)),
             FirstAnswer(b"\1\0\2\0"),
@@ -111,8 +118,8 @@ def samples():
             VouchedFor(b"\x80", bytes(16)),
             Unmasking(bytes(32), b"\x80", bytes(32), bytes(16)),
             SumDone(5, bytes(32), b"\1\2"),
-            wire.ShowPass(a, Pass(bytes(32), bytes(64), bytes(64))),
-            wire.Passes({"alice": Pass(bytes(32), bytes(64), bytes(64))}),
+            lifecycle.ShowPass(a, Pass(bytes(32), bytes(64), bytes(64))),
+            lifecycle.Passes({"alice": Pass(bytes(32), bytes(64), bytes(64))}),
             Block(bytes(32), {"alice": b"raw"}),
             Commitments(bytes(32), (bytes(32),)),
             Openings(bytes(32), (b"\1\2",), (bytes(32),)),
@@ -136,18 +143,18 @@ def samples():
 
 
 def header(step="hello", sender="alice", target="bob"):
-    return wire.Header(1, "study", RUN, "attempt-1", step, sender, target)
+    return envelope.Header(1, "study", RUN, "attempt-1", step, sender, target)
 
 
 def golden():
     """What must never change: bodies, a whole signed envelope of each kind, and the digests."""
     found = samples()
     return {
-        "bodies": {step: wire.encode(message).hex() for step, message in found.items()},
+        "bodies": {step: envelope.encode(message).hex() for step, message in found.items()},
         "signed": {
             step: write(header(step), message, ALICE).hex() for step, message in found.items()
         },
-        "bundle": wire.encode(wire.Bundle({"alice": b"1", "bob": b"22"})).hex(),
+        "bundle": envelope.encode(envelope.Bundle({"alice": b"1", "bob": b"22"})).hex(),
         "run_id": run_id(found["invitation"]).hex(),
         "roster_digest": roster_digest(found["roster"]).hex(),
         "identity_digest": ALICE.public.digest.hex(),
@@ -170,7 +177,7 @@ def test_the_format_is_frozen():
     assert golden() == {key: frozen[key] for key in golden()}
 
 
-def every_message(kind=wire.Message):
+def every_message(kind=lifecycle.Message):
     for child in kind.__subclasses__():
         yield child
         yield from every_message(child)
@@ -186,7 +193,7 @@ def test_every_message_has_a_golden_vector_and_a_step_of_its_own():
 def test_a_share_that_was_sealed_in_the_past_still_opens():
     """Sealing is randomized, so this vector can only be opened, not made again."""
     sealed = bytes.fromhex(json.loads(VECTORS.read_text())["sealed_share"])
-    assert BOB.open(sealed, wire.encode(header("share"))) == wire.encode(Share(b"\1\2\3"))
+    assert BOB.open(sealed, envelope.encode(header("share"))) == envelope.encode(Share(b"\1\2\3"))
 
 
 def open_as_bob(raw, runs=(RUN,)):
@@ -236,7 +243,7 @@ def test_junk_is_malformed(junk):
 def test_unknown_and_missing_fields_are_refused():
     for body in ([b"x", 1], [], [3], {"residues": b"x"}):
         with pytest.raises(ValueError, match=r"Expected|Object"):
-            wire.decode(msgspec.msgpack.encode(body), Share)
+            envelope.decode(msgspec.msgpack.encode(body), Share)
 
 
 @pytest.mark.parametrize("message", samples().values(), ids=samples().keys())

@@ -10,7 +10,7 @@ from scipy.stats import binom
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.privacy import shuffling
-from mpc_rr.privacy.ledger import Ledger, OverdrawnError, Release
+from mpc_rr.privacy.ledger import Ledger, LedgerEntry, OverdrawnError
 from mpc_rr.privacy.odds import certainty, in_words
 
 
@@ -78,7 +78,7 @@ def test_larger_crowds_hide_better():
 
 
 def release(epsilon, **options):
-    return Release("study", "keep_or_uniform", ("age",), epsilon, **options)
+    return LedgerEntry("study", "keep_or_uniform", ("age",), epsilon, **options)
 
 
 def test_the_ledger_adds_up_in_its_readings():
@@ -178,7 +178,7 @@ def test_a_huge_epsilon_stays_what_it_is():
 
 
 def test_two_hidden_releases_share_delta():
-    one = Release("a", "m", ("x",), 1.0, crowd=1000)
+    one = LedgerEntry("a", "m", ("x",), 1.0, crowd=1000)
     both = Ledger(releases=[one, one]).reading(1e-6)
     assert both.central == pytest.approx(2 * shuffling.numerical(1.0, 1000, 5e-7))
 
@@ -188,8 +188,8 @@ def test_two_hidden_releases_share_delta():
     [
         lambda: Ledger(budget=math.nan),
         lambda: Ledger(budget=-1.0),
-        lambda: Release("a", "m", ("x",), 1.0, claimed=-5.0),
-        lambda: Release("a", "m", ("x",), 1.0, crowd=1),
+        lambda: LedgerEntry("a", "m", ("x",), 1.0, claimed=-5.0),
+        lambda: LedgerEntry("a", "m", ("x",), 1.0, crowd=1),
     ],
 )
 def test_books_that_make_no_sense_are_refused(call):
@@ -200,4 +200,4 @@ def test_books_that_make_no_sense_are_refused(call):
 def test_a_matrix_of_the_whole_budget_fits_the_budget():
     for epsilon in (14.5, 24.5, 33.3):
         ledger = Ledger(budget=epsilon)
-        ledger.charge(Release("a", "m", ("x",), KeepOrUniform.from_epsilon(7, epsilon).epsilon))
+        ledger.charge(LedgerEntry("a", "m", ("x",), KeepOrUniform.from_epsilon(7, epsilon).epsilon))

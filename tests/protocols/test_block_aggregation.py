@@ -29,6 +29,7 @@ from mpc_rr.estimation.blocks import (
     pooled,
     respond,
 )
+from mpc_rr.network.session.replay import DoesNotHold
 from mpc_rr.protocols import block_aggregation
 from mpc_rr.protocols.block_aggregation import (
     BlockAggregation,
@@ -37,10 +38,9 @@ from mpc_rr.protocols.block_aggregation import (
 )
 from mpc_rr.publication.blocks import AnsweredOneBlock
 from mpc_rr.results.folder import write_results
-from mpc_rr.results.replay import DoesNotHold
 from mpc_rr.results.verification import verify
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 SIZES = (2, 3, 2, 2)
 N = 60

@@ -10,14 +10,16 @@ from test_mix_cascade import FOUR_LESS, SEED
 
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import MpcRrError
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE
+from mpc_rr.network.lifecycle import ResultSeen, RosterSeen
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import COORDINATOR, EVERYONE, ResultSeen, RosterSeen
-from mpc_rr.network.session import CoordinatorSession, Gathered
+from mpc_rr.network.session import Gathered
+from mpc_rr.network.session.live import LiveSession
+from mpc_rr.protocols.board.commitment import Commitments, Openings
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed
-from mpc_rr.protocols.commitment import Commitments, Openings
-from mpc_rr.protocols.mix_batch import Found, MixKeys, Onions, RelayKeys, Shuffled
-from mpc_rr.scenario import party_names
-from mpc_rr.study import run_study
+from mpc_rr.protocols.mix.batch import Found, MixKeys, Onions, RelayKeys, Shuffled
+from mpc_rr.running import run_study
+from mpc_rr.study.file import party_names
 
 
 def addressing(kind, target):
@@ -88,7 +90,7 @@ def test_a_coordinator_cannot_thin_out_a_group(monkeypatch):
     ages = [20, 21, 22, 40, 41, 42, 43, 44, 60, 61, 62, 63]
     people = [(0, age, 1000 + number) for number, age in enumerate(ages)]
     thinned = ("party-06", "party-07")
-    honest, done = CoordinatorSession.gather, []
+    honest, done = LiveSession.gather, []
 
     async def gather(session, kind, **options):
         gathered = await honest(session, kind, **options)
@@ -99,7 +101,7 @@ def test_a_coordinator_cannot_thin_out_a_group(monkeypatch):
         signed = {n: gathered.signed[n] for n in kept}
         return Gathered(kept, thinned, gathered.faulty, signed)
 
-    monkeypatch.setattr(CoordinatorSession, "gather", gather)
+    monkeypatch.setattr(LiveSession, "gather", gather)
     protocol = msgspec.structs.replace(IN_GROUPS, k=3)
     outcome, _ = run(protocol, records=people, study={"minimum": 5})
     result = outcome.result

@@ -10,17 +10,17 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import InputError, Misconduct, MpcRrError
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.session import CoordinatorSession
-from mpc_rr.protocols.bulletin_board import Block, Board
+from mpc_rr.network.session.live import LiveSession
+from mpc_rr.protocols.board.board import Block, Board
+from mpc_rr.protocols.board.commitment import Commitments, Openings
 from mpc_rr.protocols.collaborative_k_anonymity import (
     CollaborativeKAnonymity,
     KAnonymous,
     Partition,
 )
-from mpc_rr.protocols.commitment import Commitments, Openings
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 
 def with_mailbox(agent, mailbox):
@@ -243,16 +243,16 @@ def test_two_boards_are_noticed_by_comparing_heads():
         """Publishes entries that name another board, too."""
 
         async def _one_attempt(self, session):
-            gather = CoordinatorSession.gather
+            gather = LiveSession.gather
 
             async def unchecked(self, kind, *, check=None, senders=None):
                 return await gather(self, kind, senders=senders)
 
-            CoordinatorSession.gather = unchecked
+            LiveSession.gather = unchecked
             try:
                 return await super()._one_attempt(session)
             finally:
-                CoordinatorSession.gather = gather
+                LiveSession.gather = gather
 
     outcome, ends, sent = play(Uncritical, minimum=6)
     assert outcome.result is None

@@ -13,17 +13,17 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import InputError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.protocols.board.commitment import Openings
 from mpc_rr.protocols.collaborative_masking import (
     CollaborativeMasking,
     MaskedRecord,
     MaskedRelease,
 )
-from mpc_rr.protocols.commitment import Openings
-from mpc_rr.protocols.mix_batch import Found
+from mpc_rr.protocols.mix.batch import Found
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
 
 
 def test_the_release_has_exactly_the_original_values():

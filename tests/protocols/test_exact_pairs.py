@@ -14,13 +14,13 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import InputError, Misconduct, MpcRrError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.suppression import HIDDEN
-from mpc_rr.network.messages import Envelope, SignedEnvelope
-from mpc_rr.network.session import CoordinatorSession
+from mpc_rr.network.envelope import Envelope, SignedEnvelope
+from mpc_rr.network.session.live import LiveSession
 from mpc_rr.protocols.exact_pairs import ExactPairs, PublishedTables
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
-from mpc_rr.study import run_study
+from mpc_rr.running import run_study
 
 SIZES = (2, 3, 2)
 N = 20
@@ -137,22 +137,19 @@ class Inflated(ExactPairs, frozen=True, tag="inflated"):
         return Loud(noise.epsilon, noise.sensitivity, noise.honest, noise.cells)
 
 
+class Showing(LiveSession):
+    async def announce_made(self, kind, make, *, check):
+        await make()
+        tables = np.concatenate(crosstabs(RECORDS, SIZES), axis=None)
+        shown = PublishedTables(N, tables.astype("<i8").tobytes())
+        await self.announce(shown)
+        return shown
+
+
 class Careless(Coordinator):
     """Publishes the exact counts although the study says to suppress."""
 
-    def _session(self, members):
-        session = super()._session(members)
-
-        class Showing(CoordinatorSession):
-            async def announce_made(self, kind, make, *, check):
-                await make()
-                tables = np.concatenate(crosstabs(RECORDS, SIZES), axis=None)
-                shown = PublishedTables(N, tables.astype("<i8").tobytes())
-                await self.announce(shown)
-                return shown
-
-        session.__class__ = Showing
-        return session
+    session_kind = Showing
 
 
 def test_a_coordinator_that_shows_a_small_count_is_named():

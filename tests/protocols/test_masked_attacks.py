@@ -15,7 +15,7 @@ from helpers import (
 )
 from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_reports
 
-from mpc_rr import study as study_module
+from mpc_rr import running as study_module
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.pass_desk import PassDesk
@@ -23,29 +23,31 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.crypto.masks import MaskKey, is_key
 from mpc_rr.crypto.merkle import MerkleTree
+from mpc_rr.crypto.pairwise import MaskKey, is_key
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.network.messages import EVERYONE
-from mpc_rr.network.session import CoordinatorSession, Gathered, PartySession
-from mpc_rr.privacy.masking import LEAST_OTHERS, Masking
-from mpc_rr.protocols import mask_enrolment as enrolment
-from mpc_rr.protocols import masked_sum
+from mpc_rr.network.envelope import EVERYONE
+from mpc_rr.network.session import Gathered
+from mpc_rr.network.session.live import LiveSession
+from mpc_rr.network.session.party import PartySession
+from mpc_rr.privacy.graph_parameters import LEAST_OTHERS, GraphParameters
 from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import (
+from mpc_rr.protocols.sums.masked import setup as enrolment
+from mpc_rr.protocols.sums.masked import sum as masked_sum
+from mpc_rr.protocols.sums.masked.setup import (
     Die,
     Entry,
     KeysFixed,
     MaskingOptions,
     MaskKeys,
     Neighbourhood,
-    Place,
     Player,
+    Seat,
 )
-from mpc_rr.protocols.masked_sum import MaskedVector, SumDone, Unmasking
+from mpc_rr.protocols.sums.masked.sum import MaskedVector, SumDone, Unmasking
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import party_names
+from mpc_rr.study.file import party_names
 
 N = 16
 RECORDS = random_records(N, SIZES, seed=2)
@@ -60,8 +62,8 @@ def run(**how):
 
 def test_no_two_edges_share_a_secret_even_with_equal_keys():
     """Else a phantom with a victim's keys could be given both kinds of shares of the victim."""
-    place = Place(
-        Masking(4, 3), True, HararyGraph(bytes(32), 9, 4), 4, [2, 3, 5, 6],
+    place = Seat(
+        GraphParameters(4, 3), True, HararyGraph(bytes(32), 9, 4), 4, [2, 3, 5, 6],
         [b"agreed"] * 4, [b"agreed"] * 4,
     )  # fmt: skip
     seeds = place.pair_seeds(b"a sum")
@@ -73,7 +75,7 @@ def test_no_two_edges_share_a_secret_even_with_equal_keys():
 def test_a_neighbour_that_stands_there_twice_is_found(monkeypatch):
     """The coordinator lets a phantom in, with the keys of a party and another name."""
 
-    class Phantom(CoordinatorSession):
+    class Phantom(LiveSession):
         async def gather(self, kind, **options):
             gathered = await super().gather(kind, **options)
             if kind is MaskKeys:
@@ -104,18 +106,15 @@ def test_whoever_copies_a_key_is_left_out():
 
 
 def test_a_key_for_masks_that_is_already_for_sealing_is_its_owner_s_fault():
-    class Twice(Party):
-        def _session(self, roster):
-            session = super()._session(roster)
-            session.__class__ = Same
-            return session
-
     class Same(PartySession):
         async def report(self, message):
             if isinstance(message, MaskKeys):
                 own = self.mailbox.identity.public.sealing
                 message = msgspec.structs.replace(message, key=own)
             return await super().report(message)
+
+    class Twice(Party):
+        session_kind = Same
 
     outcome, _ = run(parties={"party-04": Twice})
     assert set(outcome.result.lost) == {"party-04"}
@@ -142,7 +141,7 @@ def test_a_key_written_in_another_way_is_no_key():
 
 
 def test_too_few_for_any_plan_end_the_study_with_the_cause():
-    class Few(CoordinatorSession):
+    class Few(LiveSession):
         async def gather(self, kind, **options):
             gathered = await super().gather(kind, **options)
             if kind is Die:
@@ -158,7 +157,7 @@ def test_too_few_for_any_plan_end_the_study_with_the_cause():
 
 
 def test_a_key_that_is_none_is_the_coordinator_s_fault():
-    class Low(CoordinatorSession):
+    class Low(LiveSession):
         async def gather(self, kind, **options):
             gathered = await super().gather(kind, **options)
             if kind is MaskKeys:
@@ -175,7 +174,7 @@ def test_a_key_that_is_none_is_the_coordinator_s_fault():
 VICTIM = "party-05"
 
 
-class Fork(CoordinatorSession):
+class Fork(LiveSession):
     """Shows one party a tree of keys that are all its own, under the names of the others."""
 
     passes = staticmethod(lambda _: None)
@@ -307,20 +306,17 @@ def test_nobody_is_named_for_a_liar_where_no_share_is_to_spare():
     assert outcome.culprits == ()
 
 
-class Leaving(Party):
-    """Sends shares, and nothing after that."""
-
-    def _session(self, roster):
-        session = super()._session(roster)
-        session.__class__ = Silent
-        return session
-
-
 class Silent(PartySession):
     async def report(self, message):
         if isinstance(message, MaskedVector):
             await asyncio.sleep(1000)
         return await super().report(message)
+
+
+class Leaving(Party):
+    """Sends shares, and nothing after that."""
+
+    session_kind = Silent
 
 
 def test_who_leaves_with_a_false_seed_in_its_box_cannot_move_the_sum(monkeypatch):
@@ -338,7 +334,7 @@ def test_who_leaves_with_a_false_seed_in_its_box_cannot_move_the_sum(monkeypatch
         return await original(session, place, *args, **options)
 
     monkeypatch.setattr(masked_sum, "_shares", with_a_false_seed)
-    monkeypatch.setattr("mpc_rr.protocols.pair_sums.masked_sum_party", party)
+    monkeypatch.setattr("mpc_rr.protocols.sums.choice.masked_sum_party", party)
     outcome, _ = run(parties={"party-07": Leaving}, seed=2)
     assert outcome.result is None
     assert "do not name the same mask: one of them lied" in outcome.cause
@@ -375,7 +371,7 @@ def test_who_was_counted_is_not_counted_again_without_being_asked(kind):
 
 
 def test_parties_that_were_told_of_other_numbers_do_not_vouch():
-    class Counts(CoordinatorSession):
+    class Counts(LiveSession):
         async def hand_out(self, messages):
             if isinstance(next(iter(messages.values())), masked_sum.Survivors):
                 messages = {
@@ -391,7 +387,7 @@ def test_parties_that_were_told_of_other_numbers_do_not_vouch():
 
 
 def test_a_total_for_the_coordinator_alone_is_told_to_nobody():
-    class Telling(CoordinatorSession):
+    class Telling(LiveSession):
         async def announce(self, message):
             if isinstance(message, SumDone):
                 message = msgspec.structs.replace(message, total=b"all of it")

@@ -8,15 +8,18 @@ from scipy import stats
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.crypto.masks import MaskKey
+from mpc_rr.crypto.pairwise import MaskKey
 from mpc_rr.errors import Misconduct, StudyError
-from mpc_rr.network.messages import decode
-from mpc_rr.network.session import CoordinatorSession, Gathered, PartySession
+from mpc_rr.network.envelope import decode
+from mpc_rr.network.session import Gathered
+from mpc_rr.network.session.live import LiveSession
+from mpc_rr.network.session.party import PartySession
 from mpc_rr.network.vectors import unpack_bits
-from mpc_rr.protocols import mask_recovery, masked_sum
 from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import Die, MaskingOptions, Neighbourhood
-from mpc_rr.protocols.masked_sum import (
+from mpc_rr.protocols.sums.masked import slots
+from mpc_rr.protocols.sums.masked import sum as masked_sum
+from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, Neighbourhood
+from mpc_rr.protocols.sums.masked.sum import (
     MaskedVector,
     MaskShares,
     SharesForYou,
@@ -40,10 +43,7 @@ def coordinator_whose(session_class):
     """A coordinator with another kind of session."""
 
     class Cheat(Coordinator):
-        def _session(self, members):
-            session = super()._session(members)
-            session.__class__ = session_class
-            return session
+        session_kind = session_class
 
     return Cheat
 
@@ -51,7 +51,7 @@ def coordinator_whose(session_class):
 def handing_out(kind, change):
     """A coordinator that changes what it hands out to single parties."""
 
-    class Session(CoordinatorSession):
+    class Session(LiveSession):
         async def hand_out(self, messages):
             await super().hand_out(
                 {
@@ -107,7 +107,7 @@ def test_a_coordinator_that_picks_the_graph_is_named_by_every_party(change, says
     assert all(np.any([part in str(end) for part in says.split("|")]) for end in ends.values())
 
 
-class TwoSets(CoordinatorSession):
+class TwoSets(LiveSession):
     """Tells a third of the victim's neighbours that it has left, and the others the truth."""
 
     victim = "party-05"
@@ -180,10 +180,10 @@ def remember_board(monkeypatch):
         TwoSets.board = board
         return await original(session, board, *args, **kwargs)
 
-    monkeypatch.setattr("mpc_rr.protocols.pair_sums.masked_sum_coordinator", remembered)
+    monkeypatch.setattr("mpc_rr.protocols.sums.choice.masked_sum_coordinator", remembered)
 
 
-class Stripping(CoordinatorSession):
+class Stripping(LiveSession):
     """Shows the victim t neighbours only, and tells others that some of just these are gone.
 
     No party is told that fewer than t of its neighbours are left; all are shown one digest. If they
@@ -208,11 +208,9 @@ class Stripping(CoordinatorSession):
             row = board.rows[board.names.index(self.victim)].tolist()
             shown = set(row[:threshold])
         if isinstance(first, SharesForYou):
-            parcels = mask_recovery.pieces(
-                messages[self.victim].parcels, masked_sum.PARCEL_BYTES, degree
-            )
+            parcels = slots.pieces(messages[self.victim].parcels, masked_sum.PARCEL_BYTES, degree)
             few = SharesForYou(
-                masked_sum._bitmap([k in shown for k in row]),
+                slots.bitmap([k in shown for k in row]),
                 b"".join(p for p, k in zip(parcels, row, strict=True) if k in shown),
             )
             messages = messages | {self.victim: few}
@@ -227,9 +225,9 @@ class Stripping(CoordinatorSession):
         board = TwoSets.board
         row = board.rows[board.names.index(name)].tolist()
         if name == self.victim:
-            return masked_sum._bitmap([k in shown for k in row])
+            return slots.bitmap([k in shown for k in row])
         gone = set([k for k in row if k in shown][: len(row) - board.plan.threshold])
-        return masked_sum._bitmap([k not in gone for k in row])
+        return slots.bitmap([k not in gone for k in row])
 
 
 @pytest.mark.parametrize("n", [16, 50])
@@ -264,7 +262,7 @@ def test_where_nobody_vouches_everybody_gives_its_shares_to_the_same_attack(monk
 
 
 def test_a_graph_smaller_than_the_study_allows_is_refused():
-    class Few(CoordinatorSession):
+    class Few(LiveSession):
         async def gather(self, kind, *, check=None, senders=None):
             gathered = await super().gather(kind, check=check, senders=senders)
             if kind is Die:
@@ -295,7 +293,7 @@ def _slots_of_victim(board):
 
 
 def test_a_coordinator_that_asks_a_second_time_gets_nothing_and_is_named():
-    class Twice(CoordinatorSession):
+    class Twice(LiveSession):
         async def hand_out(self, messages):
             await super().hand_out(messages)
             if isinstance(next(iter(messages.values()), None), Survivors):
@@ -324,7 +322,7 @@ def test_an_old_sum_cannot_be_replayed():
         if envelope.header.step == Survivors.step
     }
 
-    class Replay(CoordinatorSession):
+    class Replay(LiveSession):
         async def hand_out(self, messages):
             if not isinstance(next(iter(messages.values()), None), Survivors):
                 await super().hand_out(messages)
@@ -378,10 +376,7 @@ def party_that_reports(kind, change):
             await super().report(change(message) if isinstance(message, kind) else message)
 
     class Cheat(Party):
-        def _session(self, roster):
-            session = super()._session(roster)
-            session.__class__ = Session
-            return session
+        session_kind = Session
 
     return Cheat
 
@@ -444,7 +439,7 @@ class Poisoned(ExactPairs, frozen=True, tag="poisoned"):
 
 def test_a_sum_over_others_than_those_shown_is_refused():
 
-    class Other(CoordinatorSession):
+    class Other(LiveSession):
         async def announce(self, message):
             if isinstance(message, SumDone):
                 message = msgspec.structs.replace(message, count=message.count - 1)

@@ -24,21 +24,21 @@ from mpc_rr.agents.party import Party
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.sealed import Rejected
 from mpc_rr.protocols.exact_pairs import ExactPairs
-from mpc_rr.protocols.mask_enrolment import MaskingOptions, enrol_coordinator, enrol_party
-from mpc_rr.protocols.masked_sum import (
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
+from mpc_rr.protocols.sums.masked.sum import (
     MaskedVector,
     SharesForYou,
     masked_sum_coordinator,
     masked_sum_party,
 )
-from mpc_rr.protocols.rr_clusters import RRClusters
-from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
-from mpc_rr.scenario import party_names
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
+from mpc_rr.study.file import party_names
 
 SIZES = (2, 3, 2)
 MASKED = ExactPairs(sum="masked_sum")
@@ -247,21 +247,22 @@ class Twice(ExactPairs, frozen=True, tag="twice"):
 
     async def party(self, session, schema, record):
         layout = PairLayout(schema.sizes)
-        place = await enrol_party(session.sub("enrolment"), self.options)
+        place = await set_up_party(session.sub("enrolment"), self.options)
         for number in (1, 2):
             vector = layout.free_vector(record)
-            total, n = await masked_sum_party(session.sub(f"sum-{number}"), place, vector, 8)
-        return PairCounts(n, schema, layout.tables_of_free(total, n))
+            total = await masked_sum_party(session.sub(f"sum-{number}"), place, vector, 8)
+        return PairCounts(total.n, schema, layout.tables_of_free(total.values, total.n))
 
     async def coordinator(self, session, schema):
         layout = PairLayout(schema.sizes)
-        board = await enrol_coordinator(session.sub("enrolment"), self.options)
+        board = await set_up_coordinator(session.sub("enrolment"), self.options)
         found = []
         for number in (1, 2):
-            total, counted = await masked_sum_coordinator(
+            total = await masked_sum_coordinator(
                 session.sub(f"sum-{number}"), board, layout.free_count, 8
             )
-            found.append((layout.tables_of_free(total, len(counted)), counted))
+            counted = total.counted
+            found.append((layout.tables_of_free(total.values, len(counted)), counted))
         Twice.found = found
         return PairCounts(len(counted), schema, found[-1][0], lost=dict(board.lost))
 

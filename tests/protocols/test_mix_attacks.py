@@ -14,13 +14,13 @@ from mpc_rr.agents.party import Party
 from mpc_rr.crypto.commitments import commit
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.errors import Dropout, MpcRrError
+from mpc_rr.network.envelope import encode_parts
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import encode_parts
-from mpc_rr.protocols import mix_cascade
-from mpc_rr.protocols.bulletin_board import Block, Board
+from mpc_rr.protocols.board.board import Block, Board
+from mpc_rr.protocols.board.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.collaborative_k_anonymity import Partition
-from mpc_rr.protocols.commitment import Commitments, Openings, _bound_to
-from mpc_rr.protocols.mix_batch import (
+from mpc_rr.protocols.mix import cascade as mix_cascade
+from mpc_rr.protocols.mix.batch import (
     Batch,
     Evidence,
     FinalKey,
@@ -148,9 +148,9 @@ def test_public_randomness_is_of_the_dice_alone():
 def _noting_order(seeds):
     honest = MixOptions.order
 
-    def order(self, board, seed):
+    def order(self, session, board, seed):
         seeds.append(seed)
-        return honest(self, board, seed)
+        return honest(self, session, board, seed)
 
     return order
 
@@ -271,11 +271,18 @@ def test_a_coordinator_cannot_accuse_by_naming_somebody_lost():
     assert not any(isinstance(end, MaskedRelease) for end in ends.values())
 
 
+class Alone:
+    """A session that shares its work with nobody."""
+
+    def shared(self, what, depends_on, work):
+        return work()
+
+
 def test_relays_come_from_one_draw_of_twice_as_many():
     """Making honest parties leave does not go on until all relays are the attacker's."""
     board = Board(bytes(32), tuple(f"p{k}" for k in range(30)))
     options = MixOptions(relays=3)
-    order = options.order(board, b"seed")
+    order = options.order(Alone(), board, b"seed")
     assert len(order) == 6
     board.lose(dict.fromkeys(order[:3], "found"))
     assert options.chosen(board, order) == tuple(order[3:])

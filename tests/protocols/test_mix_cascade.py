@@ -13,8 +13,8 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import InputError, Misconduct
-from mpc_rr.protocols import mix_cascade
-from mpc_rr.protocols.mix_batch import (
+from mpc_rr.protocols.mix import cascade as mix_cascade
+from mpc_rr.protocols.mix.batch import (
     Batch,
     FinalKey,
     Found,
@@ -287,7 +287,7 @@ def opened_values(seed):
         run(ONE_HONEST, records=PEOPLE[:4], seed=seed)
     finally:
         mix_cascade._read = read
-    return [[int.from_bytes(item, "little") for item in batch] for batch in seen[0]]
+    return [[int.from_bytes(item, "little") for item in batch] for batch in seen[0].messages]
 
 
 def positions(honest, runs=110):

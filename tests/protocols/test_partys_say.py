@@ -122,7 +122,7 @@ def test_other_clusters_get_no_second_answer():
     class Returning(Party):
         def __init__(self, *args):
             books = Account()
-            books.enrol(args[0], args[2])
+            books.charge(args[0], args[2])
             books.once(args[0], "answer", lambda: bytes(8) + bytes(6))
             super().__init__(*args, terms=Terms(account=books))
 

@@ -10,12 +10,12 @@ from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.estimation.designs import Fitted, rr_clusters
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.protocols.pair_sums import Total
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.protocols.sums.choice import Summed
 from mpc_rr.publication.reports import AnsweredOne
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -88,7 +88,7 @@ def test_randomized_pairs_are_unbiased():
     rng = np.random.default_rng(2)
     truth = crosstabs(records, sizes)[0]
     reported = matrix.randomize_counts(truth.ravel(), rng).reshape(truth.shape)
-    ending = protocol._ending(_layout(sizes), schema, Total(reported.ravel(), 2000, 2001))
+    ending = protocol._ending(_layout(sizes), schema, Summed(reported.ravel(), 2000, 2001))
     estimate = ending.estimates()[0, 1]
     assert (abs(estimate.shares - truth / 2000) < 5 * estimate.standard_errors).all()
     assert ending.pair_shares()[0, 1].sum() == pytest.approx(1)

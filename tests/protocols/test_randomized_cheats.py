@@ -10,8 +10,9 @@ from randomized import CLUSTERED, RECORDS, SIZES, N
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import Misconduct
+from mpc_rr.network.envelope import Again
+from mpc_rr.network.lifecycle import Opening, Verdict
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.messages import Opening, Verdict
 from mpc_rr.protocols.collection import Answer, AnswersTaken
 from mpc_rr.protocols.rr_clusters import Clustering
 from mpc_rr.protocols.rr_each_attribute import ReportedPairs
@@ -154,8 +155,6 @@ def test_a_coordinator_cannot_have_a_second_answer():
 
     class Curious(Coordinator):
         async def _one_attempt(self, session):
-            from mpc_rr.network.messages import Again  # noqa: PLC0415
-
             result = await super()._one_attempt(session)
             name = f"{session.name}/rr_independent"
             for party in session.parties:

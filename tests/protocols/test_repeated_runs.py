@@ -14,15 +14,15 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Refused
+from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.messages import COORDINATOR
 from mpc_rr.protocols.block_aggregation import NOT_NEEDED, BlockAggregation
 from mpc_rr.protocols.collection import AnswersTaken
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.scenario import party_names
 from mpc_rr.simulation.clock import run_virtual
+from mpc_rr.study.file import party_names
 
 SIZES = (2, 3, 2)
 N = 24

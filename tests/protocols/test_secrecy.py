@@ -11,8 +11,8 @@ from helpers import Tapped, make_study, random_records, setting, simulate
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.network.messages import Envelope, SignedEnvelope, decode
-from mpc_rr.protocols.collection import Answer, unpack
+from mpc_rr.network.envelope import Envelope, SignedEnvelope, decode
+from mpc_rr.protocols.collection import Answer, unpack_record
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
@@ -101,7 +101,7 @@ def _reports_in(captured):
             msgspec.msgpack.decode(raw, type=SignedEnvelope).envelope, type=Envelope
         )
         if envelope.header.step == "answer":
-            codes = unpack(decode(envelope.body, Answer).codes, SIZES)
+            codes = unpack_record(decode(envelope.body, Answer).codes, SIZES)
             found[envelope.header.sender] = tuple(int(code) for code in codes)
     return found
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from mpc_rr.errors import Refused
-from mpc_rr.network.messages import COORDINATOR
+from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.vectors import pack, unpack
-from mpc_rr.protocols.secure_sum import (
+from mpc_rr.protocols.sums.secure_sum import (
     Partial,
     Share,
     add,

@@ -13,9 +13,9 @@ from helpers import assert_tables, crosstabs, make_scenario, random_records
 
 from mpc_rr.errors import MpcRrError
 from mpc_rr.results.transcript import transcript_lines
-from mpc_rr.scenario import load_scenario
+from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study import run_study
+from mpc_rr.study.file import load_scenario
 
 STEPS = ("hello", "join", "roster_seen", "share", "partial", "result_seen", "goodbye")
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"

@@ -1,0 +1,126 @@
+"""The coordinator's side of the rounds, as protocols see it.
+
+Two things are a coordinator's session: the one that speaks with parties (`mpc_rr.network.session.
+live`), and the one that plays a transcript again (`mpc_rr.network.session.replay`).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Self, TypeVar
+
+from mpc_rr.crypto.admission import Pass
+from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.network.envelope import COORDINATOR, M, Message
+from mpc_rr.network.sealed import Opened
+from mpc_rr.network.session.base import Check, Limits
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Gathered(Generic[M]):
+    """What came in a `CoordinatorSession.gather`, and what did not, and why."""
+
+    messages: dict[str, M]
+    silent: tuple[str, ...]
+    faulty: dict[str, str]
+    """Parties whose message an honest party would not send, and the reason."""
+    signed: dict[str, bytes] = field(default_factory=dict, repr=False)
+    """The messages as they were signed."""
+
+    def missing(self, step: str) -> dict[str, str]:
+        """Who sent nothing in order, and at which step that was."""
+        faulty = {party: f"{step}: {reason}" for party, reason in self.faulty.items()}
+        return dict.fromkeys(self.silent, step) | faulty
+
+
+class CoordinatorSession(ABC):
+    """What a protocol's coordinator may do."""
+
+    name: str
+    parties: tuple[str, ...]
+    limits: Limits
+    ties_by_name: bool = False
+    """Only in replays of old result folders: names, not dice, decided between equal records."""
+
+    @property
+    def fewest(self) -> int:
+        """With how few parties the study goes on."""
+        return self.limits.fewest
+
+    @property
+    def most(self) -> int:
+        """How many parties there may be."""
+        return self.limits.most
+
+    @property
+    @abstractmethod
+    def context(self) -> bytes:
+        """What binds a hash or a ciphertext to this study, run and session."""
+
+    @abstractmethod
+    def sub(self, label: str, *, fewest: int | None = None) -> Self:
+        """The session of a sub-protocol or a repeated round, perhaps with fewer parties."""
+
+    @abstractmethod
+    def point_of_no_return(self) -> None:
+        """From here on a repetition with other parties would expose somebody: there is none."""
+
+    @abstractmethod
+    def shared(self, what: str, depends_on: tuple[object, ...], work: Callable[[], T]) -> T:
+        """What follows from public messages alone (see `Session.shared`)."""
+
+    @abstractmethod
+    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+        """Let people watch: shares under their names, as they are now."""
+
+    @abstractmethod
+    def identity_of(self, party: str) -> PublicIdentity:
+        """The keys with which a party joined."""
+
+    @abstractmethod
+    def pass_of(self, party: str) -> Pass | None:
+        """The pass that a party showed, where the study has a registrar."""
+
+    @abstractmethod
+    def signed(self, raw: bytes, sender: str, step: str, *, target: str = COORDINATOR) -> Opened:
+        """What somebody wrote in this session; ``ValueError`` if it is anything else."""
+
+    @abstractmethod
+    async def gather(
+        self,
+        kind: type[M],
+        *,
+        check: Check[M] | None = None,
+        senders: Collection[str] | None = None,
+    ) -> Gathered[M]:
+        """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
+
+    @abstractmethod
+    async def hand_out(self, messages: Mapping[str, Message]) -> None:
+        """Write to some parties, to each its own; they wait for it with `PartySession.told`."""
+
+    @abstractmethod
+    async def announce(self, message: Message) -> None:
+        """Write one message to everyone."""
+
+    @abstractmethod
+    async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
+        """Serve a `PartySession.confide`: what every party wrote to us alone."""
+
+    @abstractmethod
+    async def announce_made(
+        self, kind: type[M], make: Callable[[], Awaitable[M]], *, check: Check[M]
+    ) -> M:
+        """Announce what only we can make; it must pass the check that everybody will make."""
+
+    @abstractmethod
+    async def route(
+        self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None
+    ) -> None:
+        """Serve a `PartySession.exchange`: hand every party the parcels meant for it."""
+
+    @abstractmethod
+    async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
+        """Serve a `PartySession.publish`: collect what all publish and hand all of it to all."""

@@ -1,0 +1,217 @@
+"""A party's side of the rounds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from mpc_rr.crypto.admission import Pass
+from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.errors import Misconduct, Refused
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, M, Message
+from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.sealed import Opened
+from mpc_rr.network.session.base import Check, Limits, NoReturn, Session
+from mpc_rr.randomness import Randomness
+
+Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
+"""By its label, something random that is drawn and accounted for once, and then always the same."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """Whom a party's session acts for: her books, her choices, and what shows that she may."""
+
+    once: Once
+    """Draws something that must never be drawn twice."""
+    recall: Callable[[str], bytes | None]
+    """What was drawn under a label in this or an earlier run, if anything."""
+    spend: Callable[[Sequence[Any]], None]
+    """Enters in the books what the study costs after all: disclosures
+    (`mpc_rr.privacy.disclosures`), which must not cost more than was planned."""
+    pass_fault: Callable[[PublicIdentity, Pass | None], str | None]
+    """Why a pass does not show that somebody may take part, or None."""
+    own_pass: Pass | None = None
+    """What shows that the registrar knows this person, where the study has one."""
+    choices: Mapping[str, str] = field(default_factory=dict)
+    """What this party has decided for itself, by keywords that its protocol knows."""
+    again: bool = False
+    """Whether this person takes part even if an earlier run may know what she tells now."""
+
+
+class PartySession(Session):
+    """A party's side of the rounds."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        name: str,
+        parties: tuple[str, ...],
+        rng: Randomness,
+        limits: Limits,
+        person: Person,
+        no_return: NoReturn | None = None,
+    ) -> None:
+        super().__init__(mailbox, name, parties, rng, limits, no_return)
+        self.person = person
+
+    def sub(self, label: str) -> Self:
+        """The session of a sub-protocol or a repeated round; what is drawn once stays drawn."""
+        return type(self)(
+            self.mailbox, f"{self.name}/{label}", self.parties, self.rng.fork(label),
+            self.limits, self.person, self._no_return,
+        )  # fmt: skip
+
+    @property
+    def choices(self) -> Mapping[str, str]:
+        """What this party has decided for itself, by keywords that its protocol knows."""
+        return self.person.choices
+
+    @property
+    def identity(self) -> Identity:
+        """This party's keys."""
+        return self.mailbox.identity
+
+    def once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
+        """Draw something that must never be drawn twice; a later run finds it in the books."""
+        return self.person.once(label, draw)
+
+    def spend(self, disclosures: Sequence[Any]) -> None:
+        """Enter in the books what this study costs after all."""
+        self.person.spend(disclosures)
+
+    @property
+    def occasion(self) -> bytes:
+        """This very taking part: the run, whose name the coordinator makes, and our fresh keys."""
+        return self.mailbox.run + self.mailbox.identity.public.digest
+
+    def check_not_told_before(self, label: str, told: str) -> None:
+        """`Refused` if the books say that something was told in an earlier run of the study."""
+        if self.person.recall(label) is not None and not self.person.again:
+            raise Refused(
+                f"in an earlier run of this study {told}; nothing was sent. To take part all the "
+                "same, say --again"
+            )
+
+    def tell_once(self, label: str, told: str) -> None:
+        """Enter that something is told in this run; `Refused` if it was in an earlier one."""
+        self.check_not_told_before(label, told)
+        self.once(label, lambda _: self.occasion)
+
+    async def report(self, message: Message) -> bytes:
+        """Write publicly to the coordinator; returns the signed bytes."""
+        raw = await self.mailbox.tell(self.name, COORDINATOR, message)
+        self.mailbox.transcribe(raw)
+        return raw
+
+    async def confide(self, message: Message) -> None:
+        """Write to the coordinator alone; the message is sealed and enters no transcript."""
+        await self.mailbox.tell(self.name, COORDINATOR, message)
+
+    async def told(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
+        """What the coordinator writes to us alone, after so many rounds; it must pass the check."""
+        return (await self.told_with_proof(kind, check=check, rounds=rounds))[0]
+
+    async def told_with_proof(
+        self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1
+    ) -> tuple[M, bytes]:
+        """The same, and the signed bytes, by which others see what the coordinator told us."""
+        arrived = await self._collect(kind, (COORDINATOR,), rounds)
+        if arrived[COORDINATOR].envelope.header.target != self.me:
+            raise Misconduct(
+                f"the coordinator tells all what is for me alone (step {kind.step!r})",
+                [COORDINATOR],
+            )
+        understood_all = self._understand_all(arrived, kind, check)
+        return understood_all[COORDINATOR], arrived[COORDINATOR].raw
+
+    async def hear(
+        self,
+        kind: type[M],
+        *,
+        check: Check[M] | None = None,
+        rounds: int = 1,
+        before_news: bool = False,
+    ) -> M:
+        """What the coordinator announces to everyone, after so many rounds; it must pass.
+
+        ``before_news``: it counts even if the coordinator has ended the study right after it.
+        """
+        arrived = await self._collect(kind, (COORDINATOR,), rounds, before_news=before_news)
+        if arrived[COORDINATOR].envelope.header.target != EVERYONE:
+            raise Misconduct(
+                f"the coordinator tells me alone what is for all (step {kind.step!r})",
+                [COORDINATOR],
+            )
+        self.mailbox.transcribe(arrived[COORDINATOR].raw)
+        return self._understand_all(arrived, kind, check)[COORDINATOR]
+
+    async def exchange(
+        self, messages: Mapping[str, M], *, check: Check[M] | None = None
+    ) -> dict[str, M]:
+        """Write privately to every other party; returns what each of them wrote to us."""
+        if set(messages) != set(self.others):
+            raise ValueError("an exchange writes to every other party")
+        kind = type(next(iter(messages.values())))
+        box = self.mailbox
+        parcels = {t: box.write(self.name, kind.step, t, m) for t, m in messages.items()}
+        raw = box.write(self.name, kind.step, COORDINATOR, Bundle(parcels))
+        await box.post(self.name, kind.step, COORDINATOR, raw)
+        # A parcel with a bad signature: its sender made it, or the coordinator put it there.
+        arrived = await self._open_bundle(kind, self.others, self.me, blame_sender=True)
+        return self._understand_all(arrived, kind, check)
+
+    async def publish(self, message: M, *, check: Check[M] | None = None) -> dict[str, M]:
+        """Write publicly to everyone; returns what every party, we included, wrote."""
+        kind, box = type(message), self.mailbox
+        raw = box.write(self.name, kind.step, EVERYONE, message)
+        box.transcribe(raw)
+        await box.post(self.name, kind.step, COORDINATOR, raw)
+        # The coordinator must have checked what it hands on: a bad message here is its doing.
+        arrived = await self._open_bundle(kind, self.parties, EVERYONE, blame_sender=False)
+        if arrived[self.me].raw != raw:
+            raise Misconduct(
+                f"the coordinator altered my message for step {kind.step!r}", [COORDINATOR]
+            )
+        return self._understand_all(arrived, kind, check, also_blamed=(COORDINATOR,))
+
+    async def _open_bundle(
+        self, kind: type[M], holders: tuple[str, ...], target: str, *, blame_sender: bool
+    ) -> dict[str, Opened]:
+        outer = (await self._collect(kind, (COORDINATOR,)))[COORDINATOR]
+        try:
+            parcels = self._bundle(outer, holders)
+        except ValueError as error:
+            raise Misconduct(
+                f"the coordinator's bundle for step {kind.step!r}: {error}", [COORDINATOR]
+            ) from None
+        if target != EVERYONE:
+            return self._parcels(parcels, kind, holders, target, blame_sender=blame_sender)
+        return self.shared(
+            f"bundle for {kind.step}",
+            (outer.digest, holders),
+            lambda: self._parcels(parcels, kind, holders, target, blame_sender=blame_sender),
+        )
+
+    def _parcels(
+        self,
+        parcels: Mapping[str, bytes],
+        kind: type[M],
+        holders: tuple[str, ...],
+        target: str,
+        *,
+        blame_sender: bool,
+    ) -> dict[str, Opened]:
+        arrived = {}
+        for sender in holders:
+            try:
+                arrived[sender] = self._parcel(
+                    parcels[sender], self.name, sender, target, kind.step
+                )
+            except ValueError as error:
+                blamed = [sender, COORDINATOR] if blame_sender else [COORDINATOR]
+                raise Misconduct(
+                    f"{sender}'s message for step {kind.step!r}, as the coordinator gave it: "
+                    f"{error}",
+                    blamed,
+                ) from None
+        return arrived

@@ -1,0 +1,1 @@
+"""A bulletin board that all see alike (`board`), and commitments on it (`commitment`)."""

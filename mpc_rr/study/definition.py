@@ -1,0 +1,212 @@
+"""What a study is: the part that all agents must hold alike. They compare its digest."""
+
+import datetime as dt
+import functools
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from mpc_rr.errors import InputError
+from mpc_rr.network.lifecycle import AGENT_MESSAGES
+from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.registry import protocol_from
+from mpc_rr.publication.ending import Setting
+from mpc_rr.schema import Schema
+
+
+class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many parties are expected, and with how few the study still goes on."""
+
+    count: int
+    minimum: int | None = None
+
+    @property
+    def fewest(self) -> int:
+        """The smallest number of parties that may remain."""
+        return self.count if self.minimum is None else self.minimum
+
+
+class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the coordinator waits."""
+
+    lobby_s: float = 120.0
+    round_s: float = 60.0
+    stragglers_s: float | None = None
+    """Where the study can go on without some: how long to wait for them after the others."""
+
+    @property
+    def patience_s(self) -> float:
+        """How long after the others those are waited for who may be left out."""
+        return math.inf if self.stragglers_s is None else self.stragglers_s
+
+    @property
+    def ask_again_s(self) -> float:
+        """How long to wait for a message before asking for it again.
+
+        A tenth of the deadline: a study that gives people long has many of them, and if each asked
+        every few seconds while the others are still being admitted, nobody would get through.
+        """
+        return min(max(self.round_s / 10, 0.2), 300.0)
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a study says of itself, but for how its protocol works."""
+
+    name: str
+    title: str
+    description: str
+    schema: Schema
+    parties: Parties
+    deadlines: Deadlines
+    expires: dt.date | None = None
+    """The last day on which anybody may take part."""
+    registrar: str | None = None
+    """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
+
+
+class Study(Definition, frozen=True, kw_only=True):
+    """What all agents of a study must agree on."""
+
+    protocol: StudyProtocol
+
+    @property
+    def registrar_key(self) -> bytes | None:
+        """The registrar's public key."""
+        return None if self.registrar is None else bytes.fromhex(self.registrar)
+
+    @property
+    def digest(self) -> bytes:
+        """A digest of everything above, by which agents see whether their files agree.
+
+        What came later to the format and is not used is left out, so that older digests stay.
+        """
+        # Which language comes first decides what people read; JSON objects have no order.
+        words = [
+            [name, field, [*text.items()]]
+            for name, field, text in self.schema.texts()
+            if isinstance(text, dict)
+        ]
+        told = msgspec.json.encode(words) if words else b""
+        return _digest(msgspec.json.encode(self, order="deterministic"), told)
+
+    @property
+    def setting(self) -> Setting:
+        """What its protocol may know of it, before anybody has come."""
+        return Setting(
+            study=self.name,
+            schema=self.schema,
+            expected=self.parties.count,
+            parties=self.parties.count,
+            fewest=self.parties.fewest,
+            registrar=self.registrar is not None,
+        )
+
+    def setting_with(self, members: Sequence[str] | None) -> Setting:
+        """The same when these are there; None: some are, and it is not known who."""
+        if members is None:
+            return self.setting
+        return msgspec.structs.replace(
+            self.setting, parties=max(len(members), 2), members=tuple(members)
+        )
+
+    @property
+    def needs_roster(self) -> bool:
+        """Whether all parties depend on all."""
+        return self.protocol.needs_roster(self.setting)
+
+    @property
+    def largest_message_bytes(self) -> int:
+        """An upper bound on any message, so that larger ones can be rejected."""
+        return self.protocol.largest_message_bytes(self.setting)
+
+    @property
+    def step_words(self) -> dict[str, str]:
+        """What happens in each step, in words for whoever watches."""
+        kinds = [*AGENT_MESSAGES, *self.protocol.rounds(self.setting)]
+        return {kind.step: kind.doing or kind.step for kind in kinds}
+
+    @property
+    def disclosures(self) -> tuple[Disclosure, ...]:
+        """What a party gives away by taking part."""
+        return self.protocol.stated(self.setting)
+
+    def check_open(self) -> None:
+        """`InputError` if the study's last day has passed."""
+        today = dt.datetime.now(dt.UTC).date()
+        if self.expires is not None and today > self.expires:
+            raise InputError(
+                f"study {self.name!r} ended on {self.expires}; nothing was sent (today is {today}, "
+                "UTC)"
+            )
+
+
+CAME_LATER = frozenset(
+    {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
+    | {"sum", "masking", "lowest", "highest", "step", "registrar", "enough"}
+    | {"label", "question", "labels"}
+)
+
+
+DIGESTED = (
+    "name", "title", "description", "schema", "protocol", "parties", "deadlines", "expires",
+    "registrar",
+)  # fmt: skip
+"""What the digest is made of, in this order for ever."""
+
+
+@functools.lru_cache(maxsize=8)
+def _digest(study: bytes, words: bytes) -> bytes:
+    """Once for all parties of a host."""
+    tables = msgspec.json.decode(study)
+    canonical = msgspec.json.encode(_without_unused({key: tables[key] for key in DIGESTED}))
+    return hashlib.sha256(b"mpc-rr study v1\0" + canonical + words).digest()
+
+
+def _without_unused(value: Any) -> Any:
+    """The same without what came later to the format and is not used."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if v is not None or k not in CAME_LATER}
+        return {key: _without_unused(inner) for key, inner in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_without_unused(inner) for inner in value]
+    return value
+
+
+def study_json(study: Study) -> str:
+    """A study as JSON, for a result folder; infinite edges of bins are written as text."""
+
+    def writable(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: writable(inner) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [writable(inner) for inner in value]
+        return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+    plain = msgspec.json.encode(writable(msgspec.to_builtins(study)))
+    return msgspec.json.format(plain, indent=2).decode() + "\n"
+
+
+def definition_from_json(text: str) -> tuple[Definition, dict[str, Any]]:
+    """What `study_json` wrote, with the table of its protocol; ``ValueError`` if it is none."""
+    tables = json.loads(text)
+    if not isinstance(tables, dict) or not isinstance(tables.get("protocol"), dict):
+        raise ValueError("it describes no study")  # noqa: TRY004
+    protocol = tables.pop("protocol")
+    return msgspec.convert(tables, Definition, strict=False), protocol
+
+
+def study_of(definition: Definition, protocol: StudyProtocol) -> Study:
+    """A definition with its protocol."""
+    fields = {f: getattr(definition, f) for f in Definition.__struct_fields__}
+    return Study(protocol=protocol, **fields)
+
+
+def study_from_json(text: str) -> Study:
+    """The study that `study_json` wrote; ``ValueError`` if it is none."""
+    definition, protocol = definition_from_json(text)
+    return study_of(definition, protocol_from(protocol))

@@ -1,0 +1,291 @@
+"""A scenario: a TOML file that says what is asked, of how many, how, and with which faults.
+
+The same file serves everybody. Its public part is the `Study`, of which all agents must hold the
+same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr run``.
+"""
+
+import datetime as dt
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from mpc_rr.errors import (
+    DataError,
+    InputError,
+    ScenarioError,
+    SchemaError,
+    is_plain,
+    one_line,
+)
+from mpc_rr.network.envelope import NAME_RULE, is_name
+from mpc_rr.network.lifecycle import STEPS_AFTER_PROTOCOL, STEPS_BEFORE_PROTOCOL
+from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.registry import UnknownProtocol, kind_of
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.schema import Attribute, Record, Schema, Text, interval_labels
+from mpc_rr.simulation.faults import Faults
+from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file_errors import in_plain_words
+from mpc_rr.study.generator import Generator
+from mpc_rr.study.records import read_csv, read_text
+
+MOST_PARTIES = 10_000_000
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """A study and, for runs on one machine, its data, faults and seed."""
+
+    path: Path
+    study: Study
+    csv: Path | None
+    generator: Generator | None
+    faults: Faults
+    seed: int
+
+    def records(self) -> list[Record]:
+        """One record for each party."""
+        schema, count = self.study.schema, self.study.parties.count
+        if self.generator is not None:
+            return self.generator.records(schema, count, SeededRandomness(self.generator.seed))
+        if self.csv is None:
+            raise ScenarioError(
+                f"{self.path}: there is no [data]; name a CSV file or a generator to run it here"
+            )
+        records = read_csv(self.csv, schema)
+        if len(records) < count:
+            raise DataError(
+                f"{self.csv} has {len(records)} records, but the scenario has {count} parties"
+            )
+        return records[:count]
+
+    def party_names(self) -> list[str]:
+        """Names for the parties of a run on one machine: party-01, party-02, …"""
+        return party_names(self.study.parties.count)
+
+
+def party_names(count: int) -> list[str]:
+    """``party-1`` … with leading zeros, so that they sort."""
+    width = len(str(count))
+    return [f"party-{number:0{width}}" for number in range(1, count + 1)]
+
+
+# ── The file ───────────────────────────────────────────────────────────────────────────────────
+
+
+class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
+    type: Literal["nominal", "ordinal", "numeric"] | None = None
+    categories: list[str] | None = None
+    bins: list[float] | None = None
+    missing: str | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    step: float | None = None
+    label: Text | None = None
+    question: Text | None = None
+    labels: dict[str, Text] | None = None
+
+
+class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
+    csv: str | None = None
+    generator: Generator | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    title: str
+    schema: dict[str, dict[str, Any]]
+    parties: Parties
+    protocol: dict[str, Any]
+    study: str | None = None
+    description: str = ""
+    deadlines: Deadlines = Deadlines()
+    data: _DataTable = msgspec.field(default_factory=_DataTable)
+    faults: Faults = Faults()
+    seed: int = 0
+    expires: dt.date | None = None
+    registrar: str | None = None
+
+
+def load_scenario(path: Path, data: Path | None = None) -> Scenario:
+    """Read and check a scenario file; `ScenarioError` says what is wrong and where in it.
+
+    ``data`` is a CSV file to be used instead of the scenario's own data.
+    """
+    try:
+        scenario = _scenario(path, *_parse(path))
+    except (ScenarioError, SchemaError) as error:
+        text = str(error)
+        raise ScenarioError(text if str(path) in text else f"{path}: {text}") from None
+    if data is None:
+        return scenario
+    return msgspec.structs.replace(scenario, csv=data, generator=None)
+
+
+def _parse(path: Path) -> tuple[_File, StudyProtocol]:
+    try:
+        tables: dict[str, Any] = tomllib.loads(read_text(path))
+    except DataError as error:
+        raise ScenarioError(str(error)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"not a TOML file: {error}") from None
+    except RecursionError:
+        raise ScenarioError("not a TOML file: nested too deeply") from None
+    protocol = _protocol(tables.get("protocol"))
+    try:
+        file = msgspec.convert(tables, _File)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(in_plain_words(error, _File)) from None
+    if protocol is None:
+        raise ScenarioError("protocol: 'name' is missing")
+    return file, protocol
+
+
+def _protocol(table: Any) -> StudyProtocol | None:
+    """The protocol that is named, if one is."""
+    name = table.get("name") if isinstance(table, dict) else None
+    if name is None:
+        return None
+    try:
+        kind = kind_of(str(name))
+    except UnknownProtocol as error:
+        raise ScenarioError(f"protocol.name: {error}") from None
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(in_plain_words(error, kind, start="protocol")) from None
+
+
+def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
+    name = file.study if file.study is not None else _slug(file.title)
+    if not is_name(name):
+        raise ScenarioError(f"study: {name!r} is not a name ({NAME_RULE})")
+    study = Study(
+        name=name,
+        title=file.title,
+        description=file.description,
+        schema=Schema(tuple(_attribute(n, _table(n, t)) for n, t in file.schema.items())),
+        protocol=protocol,
+        parties=file.parties,
+        deadlines=file.deadlines,
+        expires=file.expires,
+        registrar=file.registrar,
+    )
+    _check_study(study)
+    if file.data.csv is not None and file.data.generator is not None:
+        raise ScenarioError("data: give either a csv or a generator, not both")
+    if file.data.generator is not None:
+        file.data.generator.check(study.schema)
+    _check_faults(file.faults, study)
+    csv = path.parent / file.data.csv if file.data.csv is not None else None
+    return Scenario(path, study, csv, file.data.generator, file.faults, file.seed)
+
+
+def _slug(title: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:48]
+
+
+def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
+    try:
+        return msgspec.convert(table, _AttributeTable)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(
+            in_plain_words(error, _AttributeTable, start=f"schema.{name}")
+        ) from None
+
+
+def _attribute(name: str, table: _AttributeTable) -> Attribute:
+    bins = tuple(table.bins) if table.bins is not None else None
+    if table.type == "numeric":
+        step = 1.0 if table.step is None else table.step
+        categories = tuple(table.categories or ())
+        return Attribute(
+            name, "numeric", categories, bins, table.missing, table.lowest, table.highest, step,
+            table.label, table.question, table.labels,
+        )  # fmt: skip
+    if table.categories is not None:
+        categories = tuple(table.categories)
+    elif bins is not None:
+        categories = interval_labels(bins)
+    else:
+        raise SchemaError(
+            f'schema.{name}: give its categories, or bins for numbers (or type = "numeric" with '
+            "lowest and highest, where values and not counts are published)"
+        )
+    if table.missing is not None and table.missing not in categories:
+        categories = (*categories, table.missing)
+    kind = table.type or ("ordinal" if bins is not None else "nominal")
+    return Attribute(
+        name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step,
+        table.label, table.question, table.labels,
+    )  # fmt: skip
+
+
+def _check_study(study: Study) -> None:
+    parties = study.parties
+    least, why = study.protocol.smallest_group
+    if parties.fewest < least:
+        field = "count" if parties.minimum is None else "minimum"
+        raise ScenarioError(f"parties.{field}: at least {least} are needed: {why}")
+    if parties.count > MOST_PARTIES:
+        raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
+    if parties.fewest > parties.count:
+        raise ScenarioError(
+            f"parties.minimum: {parties.fewest} is more than the {parties.count} that are expected"
+        )
+    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
+        raise ScenarioError(
+            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
+        )
+    numbers = [a.name for a in study.schema.attributes if a.numeric]
+    if numbers and not study.protocol.publishes_values:
+        raise ScenarioError(
+            f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
+            'type = "numeric"'
+        )
+    _check_words(study)
+    _check_protocol(study)
+    for field in ("lobby_s", "round_s"):
+        seconds = getattr(study.deadlines, field)
+        if not 0 < seconds < math.inf:
+            raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
+    if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
+        raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
+
+
+def _check_words(study: Study) -> None:
+    """What people read before they agree must be what is written."""
+    lines = {"title": [study.title], "description": re.split("[\n\t]", study.description)}
+    for field, texts in lines.items():
+        if not all(map(is_plain, texts)):
+            raise ScenarioError(f"{field}: it has characters that cannot be printed")
+
+
+def _check_protocol(study: Study) -> None:
+    try:
+        study.protocol.check(study.setting)
+        study.protocol.stated(study.setting)
+    except InputError as error:
+        raise ScenarioError(f"protocol: {error}") from None
+    except Exception as error:
+        what = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
+        raise ScenarioError(f"protocol: {study.protocol.name} cannot check it: {what}") from error
+
+
+def _check_faults(faults: Faults, study: Study) -> None:
+    if not (faults.silent or faults.crash):
+        return
+    names = party_names(study.parties.count)
+    protocol_steps = study.protocol.steps(study.setting)
+    steps = (*STEPS_BEFORE_PROTOCOL, *protocol_steps, *STEPS_AFTER_PROTOCOL)
+    for fault in (*faults.silent, *faults.crash):
+        if fault.party not in names:
+            raise ScenarioError(
+                f"faults: there is no party {fault.party!r}; they are {names[0]} to {names[-1]}"
+            )
+        if fault.step not in steps:
+            raise ScenarioError(
+                f"faults: parties have no step {fault.step!r}; it is one of {', '.join(steps)}"
+            )
