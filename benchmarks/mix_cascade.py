@@ -23,6 +23,7 @@ from pathlib import Path
 
 import msgspec
 
+from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.protocols import collaborative_k_anonymity as protocol
 from mpc_rr.randomness import SystemRandomness
@@ -37,12 +38,12 @@ def floor_s(parties, relays):
     """Seconds for the HPKE operations alone."""
     rng = SystemRandomness()
     route, final = ([LayerKey.draw(rng) for _ in range(relays)] for _ in range(2))
-    infos = [b"info"] * relays
+    infos, seal = [b"info"] * relays, Identity(rng).seal
     started = time.perf_counter()
     onions = []
     for _ in range(parties):
-        sealed = wrap(bytes(MESSAGE_BYTES), [k.public for k in final], infos)
-        onions.append(wrap(sealed, [k.public for k in route], infos))
+        sealed = wrap(bytes(MESSAGE_BYTES), [k.public for k in final], infos, seal)
+        onions.append(wrap(sealed, [k.public for k in route], infos, seal))
     for key in route:
         onions = [key.peel(onion, b"info") for onion in onions]
     for key in final:

@@ -30,7 +30,7 @@ from pathlib import Path
 import aiomqtt
 import numpy as np
 
-from mpc_rr.crypto import identity
+from mpc_rr.crypto import hpke, identity
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
@@ -89,7 +89,7 @@ class Operations:
         self._wrap(identity.Identity, "open", lambda sealed, _info: len(sealed))
         self._original_verified = identity._verified
         identity._verified = functools.lru_cache(maxsize=256)(self._verified)
-        self._wrap(identity.PublicIdentity, "seal", lambda plaintext, _info: len(plaintext))
+        self._wrap(identity.Identity, "seal", lambda _reader, plaintext, _info: len(plaintext))
         return self
 
     def _verified(self, signing, signature, data):
@@ -124,10 +124,10 @@ def crypto_floor(counts: Counter) -> float:
             verify = identity._verified.__wrapped__
             prepared.append((count, verify, (me.public.signing, me.sign(data), data)))
         elif name == "seal":
-            prepared.append((count, me.public.seal, (data, b"info")))
+            prepared.append((count, me.seal, (me.public.sealing, data, b"info")))
         else:
-            overhead = identity.SEALING_OVERHEAD_BYTES
-            sealed = me.public.seal(data[overhead:], b"info")
+            overhead = hpke.SEALING_OVERHEAD_BYTES
+            sealed = me.seal(me.public.sealing, data[overhead:], b"info")
             prepared.append((count, me.open, (sealed, b"info")))
     started = time.perf_counter()
     for count, operation, args in prepared:

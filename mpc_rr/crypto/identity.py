@@ -1,36 +1,28 @@
 """Who an agent is: an Ed25519 key that signs and an X25519 key to which others seal.
 
-Sealing is HPKE base mode (RFC 9180) with X25519, HKDF-SHA256 and ChaCha20-Poly1305. What must be
-bound to a ciphertext (the envelope's header) is given as ``info``: it enters the key schedule, so
-a ciphertext moved under another header does not open.
+Sealing is HPKE (`mpc_rr.crypto.hpke`). What must be bound to a ciphertext (the envelope's header)
+is given as ``info``: it enters the key schedule, so a ciphertext moved under another header does
+not open.
 """
 
 import functools
 import hashlib
 
 import msgspec
-from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
+from mpc_rr.crypto import hpke
 from mpc_rr.crypto.pairwise import is_key, shared_secret
 from mpc_rr.randomness import Randomness
 
-SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
 FINGERPRINT_DIGITS = 32
-SEALING_OVERHEAD_BYTES = 32 + 16  # the encapsulated key and the tag
 
 
 @functools.lru_cache(maxsize=65536)
 def _verifier(raw: bytes) -> Ed25519PublicKey:
     return Ed25519PublicKey.from_public_bytes(raw)
-
-
-@functools.lru_cache(maxsize=65536)
-def sealer(raw: bytes) -> X25519PublicKey:
-    """A key to seal to."""
-    return X25519PublicKey.from_public_bytes(raw)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -94,10 +86,6 @@ class PublicIdentity(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
         """Whether ``signature`` on ``data`` is this identity's."""
         return _verified(self.signing, signature, data)
 
-    def seal(self, plaintext: bytes, info: bytes) -> bytes:
-        """Encrypt so that only this identity can open it, and only under the same ``info``."""
-        return SUITE.encrypt(plaintext, sealer(self.sealing), info=info)
-
 
 class Identity:
     """An agent's private keys. They are never written to a log, a repr or a result."""
@@ -105,6 +93,7 @@ class Identity:
     def __init__(self, rng: Randomness) -> None:
         self._signing = Ed25519PrivateKey.from_private_bytes(rng.bytes(32))
         self._sealing = X25519PrivateKey.from_private_bytes(rng.bytes(32))
+        self._hedge = hpke.hedge(rng.bytes(hpke.SECRET_BYTES))
         self.public = PublicIdentity(
             self._signing.public_key().public_bytes_raw(),
             self._sealing.public_key().public_bytes_raw(),
@@ -121,9 +110,10 @@ class Identity:
         """The secret our sealing key shares with another's; ``ValueError`` if that is no key."""
         return shared_secret(self._sealing, public)
 
+    def seal(self, reader: bytes, plaintext: bytes, info: bytes) -> bytes:
+        """Encrypt for the owner of a sealing key; it opens only under the same ``info``."""
+        return hpke.seal(self._hedge, reader, plaintext, info)
+
     def open(self, ciphertext: bytes, info: bytes) -> bytes | None:
         """What was sealed to us under ``info``, or None if it does not open."""
-        try:
-            return SUITE.decrypt(ciphertext, self._sealing, info=info)
-        except (InvalidTag, ValueError):
-            return None
+        return hpke.open_sealed(self._sealing, ciphertext, info)

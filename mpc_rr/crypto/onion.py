@@ -1,21 +1,21 @@
 """Onions: a message sealed to several keys, one layer around the other.
 
-Every layer is HPKE base mode (RFC 9180) with X25519, HKDF-SHA256 and ChaCha20-Poly1305, as for
-sealed envelopes. It cannot be altered without failing to open, and it grows by the same number of
-bytes for everybody.
+Every layer is HPKE (`mpc_rr.crypto.hpke`), as for sealed envelopes. It cannot be altered without
+failing to open, and it grows by the same number of bytes for everybody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from mpc_rr.crypto.identity import SEALING_OVERHEAD_BYTES, SUITE, sealer
+from mpc_rr.crypto import hpke
 from mpc_rr.crypto.pairwise import is_key
 from mpc_rr.randomness import Randomness
 
-LAYER_BYTES = SEALING_OVERHEAD_BYTES
+LAYER_BYTES = hpke.SEALING_OVERHEAD_BYTES
 KEY_BYTES = 32
+Seal = Callable[[bytes, bytes, bytes], bytes]
+"""Seals to a key, a plaintext, under an info: `mpc_rr.crypto.identity.Identity.seal`."""
 
 
 class LayerKey:
@@ -47,16 +47,13 @@ class LayerKey:
 
     def peel(self, onion: bytes, info: bytes) -> bytes | None:
         """What is under the outermost layer, or None if that does not open."""
-        try:
-            return SUITE.decrypt(onion, self._private, info=info)
-        except (InvalidTag, ValueError):
-            return None
+        return hpke.open_sealed(self._private, onion, info)
 
 
-def wrap(message: bytes, keys: Sequence[bytes], infos: Sequence[bytes]) -> bytes:
+def wrap(message: bytes, keys: Sequence[bytes], infos: Sequence[bytes], seal: Seal) -> bytes:
     """A message in layers; the first key opens the outermost."""
     for key, info in zip(reversed(keys), reversed(infos), strict=True):
-        message = SUITE.encrypt(message, sealer(key), info=info)
+        message = seal(key, message, info)
     return message
 
 

@@ -43,7 +43,7 @@ def write(
     """The raw bytes of a message: encoded, sealed to ``reader`` if one is given, and signed."""
     body = encode(message)
     if reader is not None:
-        body = reader.seal(body, info=encode(header))
+        body = author.seal(reader.sealing, body, encode(header))
     envelope = encode(Envelope(header, body))
     return encode(SignedEnvelope(envelope, author.sign(SIGNATURE_CONTEXT + envelope)))
 

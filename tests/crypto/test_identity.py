@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.crypto.identity import SEALING_OVERHEAD_BYTES, Identity, PublicIdentity
+from mpc_rr.crypto.hpke import SEALING_OVERHEAD_BYTES
+from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.randomness import SeededRandomness
 
 ALICE, BOB = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
@@ -10,7 +11,7 @@ ALICE, BOB = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
 
 @given(st.binary(max_size=200), st.binary(max_size=50))
 def test_only_the_reader_opens_and_only_under_the_same_info(plaintext, info):
-    sealed = ALICE.public.seal(plaintext, info)
+    sealed = BOB.seal(ALICE.public.sealing, plaintext, info)
     assert ALICE.open(sealed, info) == plaintext
     assert BOB.open(sealed, info) is None
     assert ALICE.open(sealed, info + b"x") is None
@@ -19,7 +20,7 @@ def test_only_the_reader_opens_and_only_under_the_same_info(plaintext, info):
 
 @given(st.binary(max_size=100), st.integers(0, 10**6))
 def test_a_changed_ciphertext_does_not_open(plaintext, place):
-    sealed = bytearray(ALICE.public.seal(plaintext, b""))
+    sealed = bytearray(BOB.seal(ALICE.public.sealing, plaintext, b""))
     sealed[place % len(sealed)] ^= 1
     assert ALICE.open(bytes(sealed), b"") is None
 
@@ -38,8 +39,12 @@ def test_signatures_are_the_signers_own():
 
 
 def test_private_keys_never_show():
-    raw = ALICE._signing.private_bytes_raw().hex()
-    assert raw not in repr(ALICE) + str(ALICE.__dict__)
+    stream = SeededRandomness(1)
+    shown = repr(ALICE) + str(ALICE.__dict__)
+    for _ in ("signing", "sealing", "hedge"):
+        secret = stream.bytes(32)
+        assert secret.hex() not in shown
+        assert repr(secret) not in shown
     assert repr(ALICE) == f"Identity({ALICE.public.fingerprint})"
 
 

@@ -12,6 +12,7 @@ from test_mix_cascade import FOUR_LESS, SEED
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.commitments import commit
+from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.errors import Dropout, MpcRrError
 from mpc_rr.network.envelope import encode_parts
@@ -34,7 +35,9 @@ from mpc_rr.protocols.mix.batch import (
 )
 from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.publication.masks import MaskedRelease
+from mpc_rr.randomness import SeededRandomness
 
+SEAL = Identity(SeededRandomness(0)).seal
 DIE_THROWN = bytes(range(16))
 
 
@@ -346,7 +349,7 @@ def thief_of(victim, cascade, *, always):
             for batch, onion in enumerate(message.onions):
                 inner = key.peel(onion, made.info(batch, b"route", 0, victim))
                 info = made.info(batch, b"route", 0, self.name)
-                copies.append(wrap(inner, made.route[:1], [info]) if inner else onion)
+                copies.append(wrap(inner, made.route[:1], [info], SEAL) if inner else onion)
             return Onions(message.head, tuple(copies))
 
     return Spied, Thief
@@ -428,9 +431,9 @@ def test_a_message_that_cannot_be_read_is_no_answer(monkeypatch):
     honest = mix_cascade.Cascade.sealed
     calls = []
 
-    def junk(self, batch, message):
+    def junk(self, batch, message, seal):
         calls.append(message)
-        sealed = honest(self, batch, message)
+        sealed = honest(self, batch, message, seal)
         return bytes(len(sealed)) if len(calls) == 1 else sealed
 
     monkeypatch.setattr(mix_cascade.Cascade, "sealed", junk)

@@ -11,6 +11,7 @@ from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
+from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.protocols.mix import cascade as mix_cascade
@@ -26,6 +27,7 @@ from mpc_rr.protocols.mix.batch import (
 )
 from mpc_rr.randomness import SeededRandomness
 
+SEAL = Identity(SeededRandomness(0)).seal
 SEED = 2
 FOUR_LESS = {"minimum": 4}
 
@@ -138,11 +140,13 @@ def test_a_sender_whose_onion_is_junk_inside_is_named(relays):
         async def _protocol_run(self, session):
             honest = mix_cascade.Cascade.onion
 
-            def onion(cascade, batch, sealed, sender):
+            def onion(cascade, batch, sealed, sender, seal):
                 if sender == liar:
                     rotten = bytes(cascade.item_bytes(2 * len(cascade.relays) - 1))
-                    return wrap(rotten, cascade.route[:1], [cascade.info(batch, b"route", 0, liar)])
-                return honest(cascade, batch, sealed, sender)
+                    return wrap(
+                        rotten, cascade.route[:1], [cascade.info(batch, b"route", 0, liar)], SEAL
+                    )
+                return honest(cascade, batch, sealed, sender, seal)
 
             mix_cascade.Cascade.onion = onion
             try:
@@ -371,7 +375,7 @@ def test_what_broker_and_coordinator_see_does_not_hold_a_value_before_the_openin
 def test_layers_open_in_order_and_only_where_they_belong():
     rng = SeededRandomness(1)
     keys = [LayerKey.draw(rng) for _ in range(3)]
-    onion = wrap(b"hello", [key.public for key in keys], [b"a", b"b", b"c"])
+    onion = wrap(b"hello", [key.public for key in keys], [b"a", b"b", b"c"], SEAL)
     assert len(onion) == 5 + 3 * LAYER_BYTES
     assert keys[1].peel(onion, b"a") is None
     assert keys[0].peel(onion, b"b") is None

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import msgspec
 
-from mpc_rr.crypto.onion import KEY_BYTES, LAYER_BYTES, LayerKey, usable, wrap
+from mpc_rr.crypto.onion import KEY_BYTES, LAYER_BYTES, LayerKey, Seal, usable, wrap
 from mpc_rr.errors import Dropout, InputError
 from mpc_rr.network.envelope import Message, Way, encode_parts
 from mpc_rr.network.session import AnySession
@@ -255,14 +255,14 @@ class Cascade:
             for kind in (b"route", b"final")
         }
 
-    def sealed(self, batch: int, message: bytes) -> bytes:
+    def sealed(self, batch: int, message: bytes, seal: Seal) -> bytes:
         """A message under the final keys."""
-        return wrap(message, self.final, self._infos[batch, b"final"])
+        return wrap(message, self.final, self._infos[batch, b"final"], seal)
 
-    def onion(self, batch: int, sealed: bytes, sender: str) -> bytes:
+    def onion(self, batch: int, sealed: bytes, sender: str, seal: Seal) -> bytes:
         """A sealed message under the route keys."""
         outermost = self.info(batch, b"route", 0, sender)
-        return wrap(sealed, self.route, [outermost, *self._infos[batch, b"route"][1:]])
+        return wrap(sealed, self.route, [outermost, *self._infos[batch, b"route"][1:]], seal)
 
     def check_sizes(self, batches: Sequence[bytes], layers: int) -> None:
         """``ValueError`` unless batches can hold one message of each sender."""

@@ -196,8 +196,9 @@ async def _mix_party(
         return cascade
 
     # Step 2: report the onions.
-    sealed = [cascade.sealed(batch, message) for batch, message in enumerate(messages)]
-    onions = tuple(cascade.onion(batch, item, session.me) for batch, item in enumerate(sealed))
+    seal = session.identity.seal
+    sealed = [cascade.sealed(batch, message, seal) for batch, message in enumerate(messages)]
+    onions = tuple(cascade.onion(b, item, session.me, seal) for b, item in enumerate(sealed))
     fixed: dict[str, OnionsFixed] = {}
     if board.wary:
         own_fixed = OnionsFixed(board.head, digest_of_onions(onions))
