@@ -64,19 +64,22 @@ def run_study(
     unless one is named; with ``hosts``, the parties are spread over so many processes. If the
     study has a ``registrar``, its key is needed to admit the parties that run here.
     """
-    admissions = _admit_all(scenario, registrar)
     if transport == "memory":
         if hosts:
             raise InputError("a simulation in memory is one process; --hosts goes with mqtt")
         seed = scenario.seed if seed is None else seed
+        admissions = _admit_all(scenario, registrar, SeededRandomness(seed))
         return run_virtual(_on_memory(scenario, seed, watch, admissions))
+    admissions = _admit_all(scenario, registrar, _randomness(seed))
     if broker is not None:
         return asyncio.run(_on_mqtt(scenario, broker, seed, watch, hosts, admissions))
     with embedded_broker() as embedded:
         return asyncio.run(_on_mqtt(scenario, embedded, seed, watch, hosts, admissions))
 
 
-def _admit_all(scenario: Scenario, registrar: SigningKey | None) -> dict[str, Admitted]:
+def _admit_all(
+    scenario: Scenario, registrar: SigningKey | None, rng: Randomness
+) -> dict[str, Admitted]:
     """Admit every party of a run on one machine."""
     study = scenario.study
     if study.registrar is None:
@@ -88,7 +91,8 @@ def _admit_all(scenario: Scenario, registrar: SigningKey | None) -> dict[str, Ad
         )
     if registrar.public.hex() != study.registrar:
         raise InputError(f"the key given is that of another registrar than of study {study.name!r}")
-    people = {name: SigningKey.draw(SystemRandomness()) for name in scenario.party_names()}
+    names = scenario.party_names()
+    people = {name: SigningKey.draw(rng.fork(f"person/{name}")) for name in names}
     return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
 
 

@@ -36,6 +36,10 @@ FILED_PER_SENDER = 256
 FILED_BY_COORDINATOR = 4096
 """More steps than any protocol has, with all its repetitions: who files more is flooding us."""
 
+AT_ONCE = 64
+"""So many messages are filed before others of this process get their turn."""
+LONGEST_PAUSE = 4.0
+"""How much longer than at first one waits, in the end, before one asks again."""
 CLOCK_STEP_S = 1e-6
 """Less than this before a deadline is past it: a timer may not be able to wait for so little."""
 
@@ -60,17 +64,23 @@ class _Wait:
         self.session, self.step = session, step
         self.wanted = tuple(senders)
         self.missing = dict.fromkeys(self.wanted)
-        self.wake, self.expired = asyncio.Event(), False
+        self.wake = asyncio.Event()
         self.started = self.latest = asyncio.get_running_loop().time()
+        self.asked, self.asked_at = 0, self.started
+        """How often the missing were asked, and when at last."""
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
         """When only so many are missing, how long after the latest to wait for them."""
 
-    def expire(self) -> None:
-        """The time to wait for once is over."""
-        self.expired = True
-        self.wake.set()
+    def ask_at(self, ask_again_s: float) -> float:
+        """When to ask for what is missing: after a silence, which is longer each time.
+
+        As long as messages of others come in, the missing ones may well be among those on their
+        way; whoever asks for them then makes everybody's way longer.
+        """
+        pause_s = ask_again_s * min(2.0**self.asked, LONGEST_PAUSE)
+        return max(self.latest, self.asked_at) + pause_s
 
     def deadline(self, timeout_s: float) -> float:
         """When this wait ends at the latest, as things stand."""
@@ -276,24 +286,36 @@ class Mailbox:
                         f"within {timeout_s:g} s",
                         wait.missing,
                     )
-                wait.expired = False
-                if not await self._woken(wait, min(self.ask_again_s, left_s)):
-                    for sender in tuple(wait.missing):
-                        if sender in self.keys:
-                            self.spawn(self._ask_again, wait, sender)
+                quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
+                if quiet_s <= CLOCK_STEP_S:
+                    self._ask_all(wait, late_s=-quiet_s)
+                else:
+                    await self._woken(wait, min(quiet_s, left_s))
         finally:
             self._wait = None
 
     @staticmethod
-    async def _woken(wait: _Wait, timeout_s: float) -> bool:
-        """Whether something happened before the time was over."""
-        timer = asyncio.get_running_loop().call_later(timeout_s, wait.expire)
+    async def _woken(wait: _Wait, timeout_s: float) -> None:
+        """Wait until something happens, or the time is over."""
+        timer = asyncio.get_running_loop().call_later(timeout_s, wait.wake.set)
         try:
             await wait.wake.wait()
         finally:
             timer.cancel()
         wait.wake.clear()
-        return not wait.expired
+
+    def _ask_all(self, wait: _Wait, late_s: float) -> None:
+        """Ask all who are missing, unless it is we who are slow: then theirs may be here already.
+
+        ``late_s``: how much later than planned we got our turn in a busy process.
+        """
+        wait.asked_at = self.now()
+        if self.transport.behind or late_s > self.ask_again_s / 2:
+            return
+        wait.asked += 1
+        for sender in wait.missing:
+            if sender in self.keys:
+                self.spawn(self._ask_again, wait, sender)
 
     async def _ask_again(self, wait: _Wait, sender: str) -> None:
         raw = self.write(wait.session, Again.step, sender, Again(wait.session, wait.step))
@@ -304,7 +326,9 @@ class Mailbox:
 
     async def _pump(self) -> None:
         while True:
-            self.accept(await self.transport.recv())
+            for _ in range(AT_ONCE):
+                self.accept(await self.transport.recv())
+            await asyncio.sleep(0)
 
     def accept(self, raw: bytes) -> None:
         """File one raw message, or count why it was thrown away. Never raises."""

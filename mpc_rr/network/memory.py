@@ -64,6 +64,11 @@ class MemoryTransport:
         if target in self._routes:
             self._network.carry(self._address, self._routes[target], raw)
 
+    @property
+    def behind(self) -> bool:
+        """Never: in virtual time nobody is slow."""
+        return False
+
     async def recv(self) -> bytes:
         """The next message for this end."""
         return await self.inbox.get()

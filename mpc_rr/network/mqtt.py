@@ -14,6 +14,7 @@ published again; what it lost meanwhile, the mailboxes ask for again.
 import asyncio
 import contextlib
 import itertools
+import logging
 import math
 import re
 import socket
@@ -30,10 +31,15 @@ from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
 from mpc_rr.randomness import Randomness
 
+LOGGER = logging.getLogger("mpc_rr.mqtt")
+LOGGER.addHandler(logging.NullHandler())
+"""Where the library tells what it sees; nobody reads it unless a program asks for it."""
 CONNECT_TIMEOUT_S = 10.0
 RECONNECT_S = 60.0
 SEND_S = 120.0
 IN_FLIGHT = 8
+AT_ONCE = 64
+"""So many messages are handed over before those who got them get their turn."""
 SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
 INBOX_MESSAGES = 65536
@@ -75,6 +81,8 @@ class MqttConnection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_in_pieces = asyncio.Lock()
         self._failure: BrokerError | None = None
+        self._handed_over = 0
+        self._handing_over = False
 
     def attach(self, name: str) -> "MqttTransport":
         """The end of the network for one agent of this process."""
@@ -121,6 +129,7 @@ class MqttConnection:
             proxy=proxy_settings(self._url.proxy),
             tls_context=tls_context(self._url.ca_file) if self._url.tls else None,
             timeout=CONNECT_TIMEOUT_S,
+            logger=LOGGER,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
         )
@@ -179,7 +188,9 @@ class MqttConnection:
                     async for message in client.messages:
                         payload = message.payload
                         if isinstance(payload, bytes):
-                            self._take(message.topic.value, payload)
+                            self._handing_over = True
+                            await self._take(message.topic.value, payload)
+                            self._handing_over = False
                 except aiomqtt.MqttError:
                     self._online.clear()
                     for patience in self._unacknowledged:
@@ -208,6 +219,12 @@ class MqttConnection:
                     ) from error
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, 5.0)
+
+    @property
+    def behind(self) -> bool:
+        """Whether messages have come that were not handed over yet."""
+        client = self._client
+        return self._handing_over or (client is not None and len(client.messages) > 0)
 
     # ── carrying ───────────────────────────────────────────────────────────────────────────────
 
@@ -315,30 +332,37 @@ class MqttConnection:
             return False
         return True
 
-    def _take(self, topic: str, payload: bytes) -> None:
+    async def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         reader = rest.partition("/")[2]
         messages = unbatch(payload) if kind != "all" else None
         if messages is not None:
             for name, raw in messages[:INBOX_MESSAGES]:
-                self._hand_over(name if kind == "box" else None, raw)
+                await self._hand_over(name if kind == "box" else None, raw)
             return
         if kind == "box" and reader not in self._ends:
             return
         assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
         whole = assembler.add(payload)
         if whole is not None:
-            self._hand_over(reader if kind == "box" else None, whole)
+            await self._hand_over(reader if kind == "box" else None, whole)
 
-    def _hand_over(self, reader: str | None, raw: bytes) -> None:
-        """To one agent behind this connection, or to all of them."""
+    async def _hand_over(self, reader: str | None, raw: bytes) -> None:
+        """To one agent behind this connection, or to all of them.
+
+        A few at a time: if thousands acted on it at once, nobody would look after the connection
+        meanwhile, and the broker would take it for dead.
+        """
         raw = raw[: self._size_limit + 1]  # enough to see that it is too large
-        if reader is None:
-            for end in self._ends.values():
-                end.take(raw)
-        elif reader in self._ends:
-            self._ends[reader].take(raw)
+        ends = (
+            [*self._ends.values()] if reader is None else [*filter(None, [self._ends.get(reader)])]
+        )
+        for end in ends:
+            end.take(raw)
+            self._handed_over += 1
+            if self._handed_over % AT_ONCE == 0:
+                await asyncio.sleep(0)
 
 
 def _of_the_broker(error: BaseException) -> BrokerError:
@@ -403,6 +427,11 @@ class MqttTransport:
         topic = self._connection.topic(target, self._routes)
         if topic is not None:
             await self._connection.publish(topic, raw)
+
+    @property
+    def behind(self) -> bool:
+        """Whether messages have come that were not handed over yet, or not taken from here."""
+        return self._connection.behind or not self.inbox.empty()
 
     async def recv(self) -> bytes:
         """The next message; `BrokerError` when the connection is lost for good."""

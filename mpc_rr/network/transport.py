@@ -19,5 +19,9 @@ class Transport(Protocol):
     async def send(self, target: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier, for the coordinator, one party, or everyone."""
 
+    @property
+    def behind(self) -> bool:
+        """Whether messages have come that were not handed over yet: this process is slow."""
+
     async def recv(self) -> bytes:
         """The next raw message; waits until there is one."""

@@ -15,7 +15,6 @@ that in two ways, which are not in the paper:
 """
 
 import math
-from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -179,7 +178,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
             least_others=LEAST_OTHERS if noise and self._lying(session.most) else 0,
         )  # fmt: skip
         if not confided:
-            return self._counts(schema, total, noise)
+            return self._counts(session, schema, total, noise)
         published = await session.hear(PublishedTables, check=self._in_order(layout, total.n))
         return self._suppressed(schema, published)
 
@@ -191,16 +190,14 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         below = self.suppress_below
         if below is None:
             total = await self.add_coordinator(session, cells, modulus)
-            return self._counts(schema, total, noise)
+            return self._counts(session, schema, total, noise)
         lost: dict[str, str] = {}
 
         async def suppressed() -> PublishedTables:
             total = await self.add_coordinator(session, cells, modulus, confided=True)
             lost.update(total.lost)
             try:
-                shown = suppress(
-                    layout, _exact_tables(layout, total.values.tobytes(), total.n), below
-                )
+                shown = suppress(layout, _exact_tables(layout, total.values, total.n), below)
             except InputError as error:
                 raise Refused(str(error)) from None
             flat = np.concatenate(shown, axis=None).astype("<i8").tobytes()
@@ -235,10 +232,16 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         below = self.suppress_below or 0
         return PairCounts(published.n, schema, tables, suppressed_below=below)
 
-    def _counts(self, schema: Schema, total: Summed, noise: NoiseShares | None) -> PairCounts:
+    def _counts(
+        self, session: AnySession, schema: Schema, total: Summed, noise: NoiseShares | None
+    ) -> PairCounts:
         layout, n = PairLayout(schema.sizes), total.n
         if noise is None:
-            tables = _exact_tables(layout, total.values.tobytes(), n)
+            tables = session.shared(
+                "tables",
+                (total.values.tobytes(), n),
+                lambda: _exact_tables(layout, total.values, n),
+            )
             return PairCounts(n, schema, tables, lost=total.lost)
         negative = total.values > total.modulus // 2
         tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
@@ -252,10 +255,8 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
 
 
-@lru_cache(maxsize=4)
-def _exact_tables(layout: PairLayout, total: bytes, n: int) -> list[Counts]:
-    """The tables of an exact sum; once for all parties of a host, who hear the same total."""
-    values = np.frombuffer(total, dtype=np.int64)
+def _exact_tables(layout: PairLayout, values: Counts, n: int) -> list[Counts]:
+    """The tables of an exact sum."""
     free = len(values) < layout.cells
     tables = layout.tables_of_free(values, n) if free else layout.tables(values)
     return checked_tables(tables, layout, n)

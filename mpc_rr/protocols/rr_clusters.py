@@ -130,15 +130,23 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOne:
         """A party's steps."""
+        # Step 1: find the dependences.
         tables = await self.dependence.party(session.sub("dependence"), schema, record)
-        own = tuple(self.clusters_of(schema, tables))
+
+        # Step 2: hear the clusters; they must be those that follow from the tables.
+        own = session.shared(
+            "clusters", (tables.digest,), lambda: tuple(self.clusters_of(schema, tables))
+        )
 
         def mine(message: Clustering) -> None:
             if message.clusters != own:
                 raise ValueError("these are not the clusters that follow from the tables")
 
         await session.hear(Clustering, check=mine)
-        return await collect_party(session, schema, record, self.design(schema, list(own)))
+
+        # Step 3: randomize each cluster as one value, and report.
+        design = session.shared("design", (own,), lambda: self.design(schema, list(own)))
+        return await collect_party(session, schema, record, design)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
         """The coordinator's part."""

@@ -15,6 +15,7 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session.shared import digest_of
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.collection import (
     check_design,
@@ -86,9 +87,14 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         def in_order(message: ReportedPairs) -> None:
             if not session.fewest <= message.n <= session.most:
                 raise ValueError(f"{message.n} answers in all")
-            self._ending(schema, message)
+            found(message)
 
-        return self._ending(schema, await session.hear(ReportedPairs, check=in_order))
+        def found(message: ReportedPairs) -> RandomizedPairs:
+            return session.shared(
+                "tables", (digest_of(message),), lambda: self._ending(schema, message)
+            )
+
+        return found(await session.hear(ReportedPairs, check=in_order))
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:
         """The coordinator's part: take what comes, count, announce."""

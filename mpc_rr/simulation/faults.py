@@ -91,6 +91,11 @@ class FaultyTransport:
         if not self._silent:
             await self._inner.send(target, raw)
 
+    @property
+    def behind(self) -> bool:
+        """Whether the wrapped transport is."""
+        return self._inner.behind
+
     async def recv(self) -> bytes:
         """The next message that the faults let through."""
         if not self._faults.disturb_network:

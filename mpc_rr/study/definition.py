@@ -133,7 +133,14 @@ class Study(Definition, frozen=True, kw_only=True):
     @property
     def disclosures(self) -> tuple[Disclosure, ...]:
         """What a party gives away by taking part."""
-        return self.protocol.stated(self.setting)
+        known = _disclosed.get(id(self))
+        if known is not None:
+            return known[1]
+        stated = self.protocol.stated(self.setting)
+        _disclosed[id(self)] = (self, stated)
+        if len(_disclosed) > STUDIES_KEPT:
+            del _disclosed[next(iter(_disclosed))]
+        return stated
 
     def check_open(self) -> None:
         """`InputError` if the study's last day has passed."""
@@ -144,6 +151,11 @@ class Study(Definition, frozen=True, kw_only=True):
                 "UTC)"
             )
 
+
+STUDIES_KEPT = 8
+_disclosed: dict[int, tuple[Study, tuple[Disclosure, ...]]] = {}
+"""By the identity of a study, which is kept so that no other can take its place: a host's thousands
+of parties all ask."""
 
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
