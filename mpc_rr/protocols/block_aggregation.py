@@ -35,11 +35,10 @@ from mpc_rr.estimation.blocks import (
 from mpc_rr.estimation.combinations import Combination, CombinationView, combination_views
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.network.envelope import Message, Way, encode
-from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session import CoordinatorSession, PartySession, check_enough
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
 from mpc_rr.protocols.collection import (
     AnswersTaken,
-    check_enough_answered,
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
@@ -268,7 +267,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 break
         not_asked = session.parties[start + self.block :]
         await session.hand_out(dict.fromkeys(not_asked, NOT_NEEDED))
-        check_enough_answered(session, list(answers))
+        check_enough(answers, session.parties, session.fewest)
 
         # Step 5: announce the digest of all answers.
         answers = dict(sorted(answers.items()))

@@ -9,7 +9,7 @@ estimation (``mpc-rr verify``).
 
 import hashlib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from typing import ClassVar
 
@@ -17,14 +17,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import Dropout, InputError, Refused, listing
+from mpc_rr.errors import InputError, Refused
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.ending import Ending, Setting
+from mpc_rr.publication.first_stage import FirstStage
 from mpc_rr.publication.reports import (
     CODE_BYTES,
     AnsweredOne,
@@ -69,11 +70,15 @@ def unpack_record(raw: bytes, sizes: tuple[int, ...]) -> npt.NDArray[np.int64]:
     return codes
 
 
-def plausible(session: PartySession) -> Callable[[AnswersTaken], None]:
-    """A check: ``ValueError`` if an honest coordinator would not announce this."""
+def plausible(session: PartySession, at_least: int | None = None) -> Callable[[AnswersTaken], None]:
+    """A check: ``ValueError`` if an honest coordinator would not announce this.
+
+    ``at_least``: with how few answers; as many as the study needs, if not given.
+    """
+    fewest = session.fewest if at_least is None else at_least
 
     def check(taken: AnswersTaken) -> None:
-        if not session.fewest <= taken.answered <= taken.asked <= session.most:
+        if not fewest <= taken.answered <= taken.asked <= session.most:
             raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
 
     return check
@@ -86,21 +91,29 @@ def design_mark(design: Design) -> bytes:
     return hashlib.sha256(msgspec.json.encode((design.sizes, parts))).digest()[:MARK_BYTES]
 
 
-def check_enough_answered(session: CoordinatorSession, answered: Sequence[str]) -> None:
-    """`Dropout` if fewer answered than the study needs."""
-    if len(answered) < session.fewest:
-        missing = [party for party in session.parties if party not in answered]
-        raise Dropout(
-            f"only {len(answered)} of {len(session.parties)} parties answered, at least "
-            f"{session.fewest} are needed; {listing(missing)} did not",
-            missing,
-        )
+def after(found: Ending, taken: AnswersTaken, fewest: int) -> FirstStage:
+    """How a study ends whose second stage, this collection, too few answered."""
+    return FirstStage(
+        found=found,
+        asked=taken.asked,
+        answered=taken.answered,
+        fewest=fewest,
+        answers_digest=taken.digest,
+    )
 
 
 async def collect_party(
-    session: PartySession, schema: Schema, record: Record, design: Design
-) -> AnsweredOne:
-    """A party's steps: randomize, report, hear how many did."""
+    session: PartySession,
+    schema: Schema,
+    record: Record,
+    design: Design,
+    first_stage: Ending | None = None,
+) -> AnsweredOne | FirstStage:
+    """A party's steps: randomize, report, hear how many did.
+
+    ``first_stage``: what was found before, if this is a second stage. If too few answer this one,
+    that is the result.
+    """
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
     mark = design_mark(design)
@@ -118,27 +131,35 @@ async def collect_party(
     await session.report(Answer(codes))
 
     # Step 3: hear the digest of all answers.
-    taken = await session.hear(AnswersTaken, check=plausible(session))
+    at_least = session.fewest if first_stage is None else 0
+    taken = await session.hear(AnswersTaken, check=plausible(session, at_least))
+    if first_stage is not None and taken.answered < session.fewest:
+        return after(first_stage, taken, session.fewest)
     reported = tuple(int(code) for code in unpack_record(codes, schema.sizes))
     return AnsweredOne(schema, taken.asked, taken.answered, taken.digest, reported)
 
 
 async def collect_coordinator(
-    session: CoordinatorSession, schema: Schema, design: Design
-) -> Collected:
+    session: CoordinatorSession,
+    schema: Schema,
+    design: Design,
+    first_stage: Ending | None = None,
+) -> Collected | FirstStage:
     """The coordinator's part: take the answers that come, and commit to them."""
 
     def in_domain(answer: Answer) -> None:
         unpack_record(answer.codes, schema.sizes)
 
     # Step 2: take what comes until the deadline.
-    gathered = await session.gather(Answer, check=in_domain)
+    at_least = session.fewest if first_stage is None else 0
+    gathered = await session.gather(Answer, check=in_domain, at_least=at_least)
     answers = {party: answer.codes for party, answer in sorted(gathered.messages.items())}
-    check_enough_answered(session, list(answers))
 
     # Step 3: announce the digest of all answers.
     taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
     await session.announce(taken)
+    if first_stage is not None and len(answers) < session.fewest:
+        return after(first_stage, taken, session.fewest)
     reported = np.stack([unpack_record(codes, schema.sizes) for codes in answers.values()])
     return Collected(
         schema,
@@ -208,12 +229,12 @@ class FixedDesign(StudyProtocol, frozen=True):
         design = _design(type(self), msgspec.msgpack.encode(self), study.schema)
         return disclosures_of(self.name, study.schema, design)
 
-    async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOne:
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> Ending:
         """A party's part: its record goes in; a randomized one leaves."""
         design = _design(type(self), msgspec.msgpack.encode(self), schema)
         return await collect_party(session, schema, record, design)
 
-    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
         return await collect_coordinator(session, schema, self.design(schema))
 

@@ -5,7 +5,8 @@
 2. The coordinator clusters the attributes and announces the clusters; every party does the same
    from the tables and refuses to answer any other clustering.
 3. Each party randomizes each cluster as one value, with what its attributes may spend together,
-   and reports the outcome (`mpc_rr.protocols.collection`).
+   and reports the outcome (`mpc_rr.protocols.collection`). If fewer answer in time than the study
+   needs, what step 1 found is the result: it has been paid for.
 """
 
 from typing import ClassVar, Literal
@@ -36,9 +37,8 @@ from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
-from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.ending import Ending, Setting
 from mpc_rr.publication.pairs import RandomizedPairs
-from mpc_rr.publication.reports import AnsweredOne, Collected
 from mpc_rr.schema import Record, Schema
 
 
@@ -128,7 +128,7 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         """Step 3's randomization."""
         return rr_clusters(schema.sizes, clusters, self._spent(schema))
 
-    async def party(self, session: PartySession, schema: Schema, record: Record) -> AnsweredOne:
+    async def party(self, session: PartySession, schema: Schema, record: Record) -> Ending:
         """A party's steps."""
         # Step 1: find the dependences.
         tables = await self.dependence.party(session.sub("dependence"), schema, record)
@@ -146,11 +146,12 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
 
         # Step 3: randomize each cluster as one value, and report.
         design = session.shared("design", (own,), lambda: self.design(schema, list(own)))
-        return await collect_party(session, schema, record, design)
+        return await collect_party(session, schema, record, design, tables)
 
-    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Collected:
+    async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
         tables = await self.dependence.coordinator(session.sub("dependence"), schema)
         clusters = self.clusters_of(schema, tables)
         await session.announce(Clustering(tuple(clusters)))
-        return await collect_coordinator(session, schema, self.design(schema, clusters))
+        design = self.design(schema, clusters)
+        return await collect_coordinator(session, schema, design, tables)

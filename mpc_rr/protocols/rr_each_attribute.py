@@ -19,7 +19,6 @@ from mpc_rr.network.session.shared import digest_of
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.collection import (
     check_design,
-    check_enough_answered,
     disclosures_of,
     unpack_record,
 )
@@ -106,7 +105,6 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         answers = [
             unpack_record(answer.codes, schema.sizes) for answer in gathered.messages.values()
         ]
-        check_enough_answered(session, list(gathered.messages))
         message = ReportedPairs(len(answers), count_pairs(np.stack(answers), schema.sizes))
         await session.announce(message)
         return self._ending(schema, message)

@@ -28,7 +28,7 @@ Words that a session has for itself:
 """
 
 from mpc_rr.network.session.base import Check, Limits
-from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered
+from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
 from mpc_rr.network.session.party import PartySession, Person
 
 AnySession = PartySession | CoordinatorSession
@@ -42,4 +42,5 @@ __all__ = [
     "Limits",
     "PartySession",
     "Person",
+    "check_enough",
 ]

@@ -11,6 +11,7 @@ from typing import Generic, Self, TypeVar
 
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.errors import Dropout, listing
 from mpc_rr.network.envelope import COORDINATOR, M, Message
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits
@@ -35,6 +36,17 @@ class Gathered(Generic[M]):
         return dict.fromkeys(self.silent, step) | faulty
 
 
+def check_enough(answered: Collection[str], asked: Collection[str], at_least: int) -> None:
+    """`Dropout` if fewer than ``at_least`` of those who were asked have answered."""
+    if len(answered) < at_least:
+        missing = [party for party in asked if party not in answered]
+        raise Dropout(
+            f"only {len(answered)} of {len(asked)} parties answered, at least {at_least} are "
+            f"needed; {listing(missing)} did not",
+            missing,
+        )
+
+
 class CoordinatorSession(ABC):
     """What a protocol's coordinator may do."""
 
@@ -53,6 +65,12 @@ class CoordinatorSession(ABC):
     def most(self) -> int:
         """How many parties there may be."""
         return self.limits.most
+
+    def needed(self, senders: Collection[str] | None, at_least: int | None) -> int:
+        """How many must report in a `gather`."""
+        if at_least is not None:
+            return at_least
+        return self.fewest if senders is None else 0
 
     @property
     @abstractmethod
@@ -94,8 +112,13 @@ class CoordinatorSession(ABC):
         *,
         check: Check[M] | None = None,
         senders: Collection[str] | None = None,
+        at_least: int | None = None,
     ) -> Gathered[M]:
-        """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
+        """Serve a `PartySession.report`: take what comes from these parties until the deadline.
+
+        `Dropout` if fewer than ``at_least`` report in order. Unless it is given, all parties are
+        held to what the study needs, and some of them (``senders``) to nothing.
+        """
 
     @abstractmethod
     async def hand_out(self, messages: Mapping[str, Message]) -> None:

@@ -12,7 +12,7 @@ from mpc_rr.network.envelope import EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits, NoReturn, Session
-from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered
+from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
 from mpc_rr.randomness import Randomness
 
 
@@ -46,6 +46,7 @@ class LiveSession(Session, CoordinatorSession):
         *,
         check: Check[M] | None = None,
         senders: Collection[str] | None = None,
+        at_least: int | None = None,
     ) -> Gathered[M]:
         """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
         box, deadline = self.mailbox, self.mailbox.now() + self.limits.round_s
@@ -75,6 +76,7 @@ class LiveSession(Session, CoordinatorSession):
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
+        check_enough(messages, asked, self.needed(senders, at_least))
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
 
     def _reported(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:

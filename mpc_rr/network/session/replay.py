@@ -10,7 +10,7 @@ from mpc_rr.errors import MpcRrError
 from mpc_rr.network.envelope import COORDINATOR, M, Message, encode, encode_parts
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session.base import Check, Limits
-from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered
+from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
 
 T = TypeVar("T")
 
@@ -152,6 +152,7 @@ class ReplaySession(CoordinatorSession):
         *,
         check: Check[M] | None = None,
         senders: Collection[str] | None = None,
+        at_least: int | None = None,
     ) -> Gathered[M]:
         """What those reported who did."""
         asked = [party for party in self.parties if senders is None or party in senders]
@@ -162,6 +163,7 @@ class ReplaySession(CoordinatorSession):
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
         silent = tuple(party for party in asked if party not in messages)
         signed = {party: line.opened.raw for party, line in lines.items()}
+        check_enough(messages, asked, self.needed(senders, at_least))
         return Gathered(messages, silent, {}, signed)
 
     async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:  # noqa: ARG002
