@@ -629,7 +629,7 @@ def test_what_is_disclosed_is_typed_and_costs_what_the_books_say(results, name):
     assert privacy.events == events
     assert msgspec.json.decode(msgspec.json.encode(privacy), type=type(privacy)) == privacy
     for event in events:
-        assert event.release("s").epsilon == event.cost
+        assert event.entry("s").epsilon == event.cost
         assert event.how
         assert event.seen.startswith("by ")
 

@@ -35,7 +35,7 @@ class StateError(InputError):
     """The state folder cannot be used."""
 
 
-class Enrolment(msgspec.Struct):
+class TookPart(msgspec.Struct):
     """A study this party took part in: its digest, and what was drawn for it, by label."""
 
     digest: str
@@ -61,7 +61,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
                    release.claimed, release.crowd, release.delta)  # fmt: skip
 
     @property
-    def release(self) -> LedgerEntry:
+    def ledger_entry(self) -> LedgerEntry:
         epsilon = math.inf if self.epsilon is None else self.epsilon
         return LedgerEntry(self.study, self.mechanism, self.attributes, epsilon,
                        self.claimed, self.crowd, self.delta)  # fmt: skip
@@ -70,7 +70,7 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 class _Books(msgspec.Struct, forbid_unknown_fields=True):
     version: int
     releases: list[_Entry]
-    enrolments: dict[str, Enrolment]
+    enrolments: dict[str, TookPart]
 
 
 def _empty() -> _Books:
@@ -95,7 +95,7 @@ class Account:
     @property
     def ledger(self) -> Ledger:
         """All releases so far, within the budget."""
-        return Ledger(self.budget, [entry.release for entry in self._books.releases])
+        return Ledger(self.budget, [entry.ledger_entry for entry in self._books.releases])
 
     def planned(self, study: Study) -> list[Disclosure]:
         """What taking part in a study would add: nothing if it was paid for before."""
@@ -115,7 +115,7 @@ class Account:
                 f"study {study.name!r} is not the one this party took part in before: its file "
                 "has changed since; nothing was sent"
             )
-        self.ledger.check(*(event.release(study.name) for event in self.planned(study)))
+        self.ledger.check(*(event.entry(study.name) for event in self.planned(study)))
 
     def explain(self, study: Study, language: str | None = None) -> dict[str, Any]:
         """What taking part would mean, for a person to decide on. An ε without bound is None."""
@@ -159,8 +159,8 @@ class Account:
         known = self._books.enrolments.get(study.name)
         if known is None:
             events = self.planned(study)
-            self._books.releases += [_Entry.of(event.release(study.name)) for event in events]
-            enrolment = Enrolment(study.digest.hex(), _hashed(record), {})
+            self._books.releases += [_Entry.of(event.entry(study.name)) for event in events]
+            enrolment = TookPart(study.digest.hex(), _hashed(record), {})
             self._books.enrolments[study.name] = enrolment
             self._save()
         elif _hashed(record, bytes.fromhex(known.record[:32])) != known.record:
@@ -174,15 +174,15 @@ class Account:
 
         What was drawn for it has been paid for: after that, its price does not fall again.
         """
-        releases = [event.release(study.name) for event in events]
+        releases = [event.entry(study.name) for event in events]
         cost = math.fsum(release.epsilon for release in releases)
         if cost > math.fsum(event.cost for event in study.disclosures) * (1 + 1e-9):
             raise InputError(f"study {study.name!r} would cost more than it said; nothing was sent")
         others = [entry for entry in self._books.releases if entry.study != study.name]
         before = [entry for entry in self._books.releases if entry.study == study.name]
-        if cost < math.fsum(entry.release.epsilon for entry in before) and self._drawn(study):
+        if cost < math.fsum(entry.ledger_entry.epsilon for entry in before) and self._drawn(study):
             return
-        Ledger(self.budget, [entry.release for entry in others]).check(*releases)
+        Ledger(self.budget, [entry.ledger_entry for entry in others]).check(*releases)
         self._books.releases = others + [_Entry.of(release) for release in releases]
         self._save()
 
@@ -281,7 +281,7 @@ def _read(file: Path) -> _Books:
         raise StateError(f"{file} cannot be read: {error.strerror}") from None
     try:
         books = msgspec.json.decode(raw, type=_Books)
-        _ = [entry.release for entry in books.releases]
+        _ = [entry.ledger_entry for entry in books.releases]
         for enrolment in books.enrolments.values():
             bytes.fromhex(enrolment.record[:32])
             for drawn in enrolment.drawn.values():

@@ -119,7 +119,7 @@ class Party:
             Invitation.step: self._on_invitation,
             Refusal.step: self._on_refusal,
         }
-        self.mailbox.handlers[Welcome.step] = self._on_admission
+        self.mailbox.handlers[Welcome.step] = self._on_welcome
         if self.study.needs_roster:
             self.mailbox.handlers[Roster.step] = self._on_roster
         else:
@@ -254,7 +254,7 @@ class Party:
             raise Rejected("other coordinator")
         return message
 
-    def _on_admission(self, opened: Opened) -> None:
+    def _on_welcome(self, opened: Opened) -> None:
         self._from_coordinator(opened)
         if opened.message(Welcome).fingerprint != self._identity.public.fingerprint:
             raise Rejected("misdirected")

@@ -52,7 +52,7 @@ class Disclosure(
         """By whom it is seen, and how."""
         return self.seen_as.format(**msgspec.structs.asdict(self))
 
-    def release(self, study: str) -> LedgerEntry:
+    def entry(self, study: str) -> LedgerEntry:
         """The entry in the party's books."""
         return LedgerEntry(
             study,
@@ -197,7 +197,7 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, events: Sequence[Disclosure]) -> "Privacy":
         """What follows from the events."""
-        reading = Ledger(releases=[event.release("") for event in events]).reading()
+        reading = Ledger(releases=[event.entry("") for event in events]).reading()
         return cls(
             events=tuple(events),  # type: ignore[arg-type]
             local_epsilon=bounded(reading.local),

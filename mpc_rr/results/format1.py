@@ -125,7 +125,7 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
 
 
 def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
-    releases = [event.release(study) for event in privacy.events]
+    releases = [event.entry(study) for event in privacy.events]
     return {
         "local_epsilon": privacy.local_epsilon,
         "local_delta": privacy.local_delta,

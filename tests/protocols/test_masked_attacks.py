@@ -261,7 +261,7 @@ def test_one_person_at_two_places_of_the_tree_is_seen_by_everybody(monkeypatch):
     registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (1, 2))
     admission = {}
 
-    def admit_all(scenario, key):
+    def admit_all(scenario, key, rng):
         given = {name: SigningKey.draw(SeededRandomness(name)) for name in scenario.party_names()}
         given["party-01"] = given["party-09"] = person
         digest = scenario.study.digest

@@ -38,7 +38,7 @@ class Limits:
     """Once ``fewest`` are there: how long the coordinator waits for each of the rest."""
 
 
-class Session:
+class MailboxSession:
     """What the agents' sessions share: a name, the parties, randomness, and typed messages."""
 
     def __init__(

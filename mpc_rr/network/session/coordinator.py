@@ -87,7 +87,7 @@ class CoordinatorSession(ABC):
 
     @abstractmethod
     def shared(self, what: str, depends_on: tuple[object, ...], work: Callable[[], T]) -> T:
-        """What follows from public messages alone (see `Session.shared`)."""
+        """What follows from public messages alone (see `MailboxSession.shared`)."""
 
     @abstractmethod
     def show(self, rows: Sequence[tuple[str, float]]) -> None:

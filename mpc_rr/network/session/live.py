@@ -11,12 +11,12 @@ from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
 from mpc_rr.network.envelope import EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened
-from mpc_rr.network.session.base import Check, Limits, NoReturn, Session
+from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
 from mpc_rr.randomness import Randomness
 
 
-class LiveSession(Session, CoordinatorSession):
+class LiveSession(MailboxSession, CoordinatorSession):
     """The coordinator's side of the rounds, over a mailbox."""
 
     def __init__(

@@ -10,7 +10,7 @@ from mpc_rr.errors import Misconduct, Refused
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened
-from mpc_rr.network.session.base import Check, Limits, NoReturn, Session
+from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
@@ -38,7 +38,7 @@ class Person:
     """Whether this person takes part even if an earlier run may know what she tells now."""
 
 
-class PartySession(Session):
+class PartySession(MailboxSession):
     """A party's side of the rounds."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Enrolment for masked sums: keys, a random graph that nobody chose, and one's neighbours on it.
+"""Setting up masked sums: keys, a random graph that nobody chose, and one's neighbours on it.
 
 1. Keys. Each party sends a key for masks and a commitment to a random number, its die. The
    coordinator announces the root of a Merkle tree over all of them.
