@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from helpers import FixedScenario, simulate
+from helpers import simulate
 
 from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
 from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.file import Scenario
 
 ZIPS = ("13053", "13068", "14850", "14853")
 EIGHT = Schema(
@@ -51,14 +52,14 @@ def make_study(
 
 
 def make_scenario(protocol, *, records=PEOPLE, faults=None, **study):
-    return FixedScenario(
+    return Scenario(
         path=Path("eight.toml"),
         study=make_study(protocol, count=len(records), **study),
         csv=None,
         generator=None,
         faults=faults if faults is not None else Faults(),
         seed=0,
-        fixed=tuple(records),
+        given=tuple(records),
     )
 
 

@@ -54,24 +54,15 @@ def setting(schema, parties):
     return Setting(study="s", schema=schema, expected=parties, parties=parties, fewest=parties)
 
 
-class FixedScenario(Scenario, frozen=True):
-    """A scenario whose records are given."""
-
-    fixed: tuple = ()
-
-    def records(self):
-        return list(self.fixed)
-
-
 def make_scenario(records, sizes, *, faults=None, **study):
-    return FixedScenario(
+    return Scenario(
         path=Path("test.toml"),
         study=make_study(len(records), sizes, **study),
         csv=None,
         generator=None,
         faults=faults if faults is not None else Faults(),
         seed=0,
-        fixed=tuple(records),
+        given=tuple(records),
     )
 
 

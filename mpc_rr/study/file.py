@@ -8,6 +8,7 @@ import datetime as dt
 import math
 import re
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,10 +46,23 @@ class Scenario(msgspec.Struct, frozen=True):
     generator: Generator | None
     faults: Faults
     seed: int
+    given: tuple[Record, ...] | None = None
+    """Records that were given in Python, instead of any in a file."""
+
+    @classmethod
+    def of(cls, study: Study, records: Sequence[Record]) -> "Scenario":
+        """A study that was made in Python, with its records."""
+        return cls(Path(f"{study.name}.toml"), study, None, None, Faults(), 0, tuple(records))
 
     def records(self) -> list[Record]:
         """One record for each party."""
         schema, count = self.study.schema, self.study.parties.count
+        if self.given is not None:
+            if len(self.given) != count:
+                raise DataError(
+                    f"{len(self.given)} records were given, but the study has {count} parties"
+                )
+            return list(self.given)
         if self.generator is not None:
             return self.generator.records(schema, count, SeededRandomness(self.generator.seed))
         if self.csv is None:

@@ -124,6 +124,29 @@ def read_record(path: Path, schema: Schema) -> Record:
         raise DataError(f"{path}: {error}") from None
 
 
+def records_of(data: Any, schema: Schema) -> tuple[Record, ...]:
+    """Records for parties: from a data frame, a dict of columns, or category numbers.
+
+    `DataError` if a category number is none.
+    """
+    codes = np.asarray(data) if isinstance(data, list | tuple | np.ndarray) else None
+    if codes is None:
+        codes = records_from_frame(data, schema)
+    elif codes.ndim != 2 or codes.shape[1] != len(schema.sizes) or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"records are rows of {len(schema.sizes)} category numbers; for values as people write "
+            "them, give a data frame or a dict of columns"
+        )
+    outside = np.argwhere((codes < 0) | (codes >= np.array(schema.sizes)))
+    if len(outside):
+        row, column = outside[0]
+        raise DataError(
+            f"row {row + 1}: attribute {schema.names[column]!r} has no category number "
+            f"{codes[row, column]}"
+        )
+    return tuple(tuple(row) for row in codes.tolist())
+
+
 def records_from_frame(frame: Any, schema: Schema) -> npt.NDArray[np.int64]:
     """Records as category numbers from a pandas or polars frame, or a dict of columns."""
     columns = []

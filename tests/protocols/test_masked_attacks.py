@@ -15,7 +15,6 @@ from helpers import (
 )
 from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_reports
 
-from mpc_rr import running as study_module
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.pass_desk import PassDesk
@@ -47,6 +46,7 @@ from mpc_rr.protocols.sums.masked.setup import (
 )
 from mpc_rr.protocols.sums.masked.sum import MaskedVector, SumDone, Unmasking
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.running import studies as study_module
 from mpc_rr.study.file import party_names
 
 N = 16

@@ -1,0 +1,69 @@
+"""A study whose parties are spread over processes of this machine."""
+
+import asyncio
+import dataclasses
+import multiprocessing
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+
+from mpc_rr.agents.watching import Watch
+from mpc_rr.errors import InternalError, MpcRrError
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.protocols.registry import load_plugins, plugins
+from mpc_rr.publication.ending import Ending
+from mpc_rr.running.loops import run_to_end
+from mpc_rr.running.parts import coordinate_study, take_part
+from mpc_rr.running.run import Run
+from mpc_rr.schema import Record
+from mpc_rr.simulation.faults import Faults
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import Scenario
+
+
+async def on_hosts(
+    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch, hosts: int
+) -> Run:
+    """The coordinator here, the parties in processes of their own."""
+    study, loop = scenario.study, asyncio.get_running_loop()
+    people = list(zip(scenario.party_names(), scenario.records(), strict=True))
+    parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
+    spawn = multiprocessing.get_context("spawn")
+    others = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(
+        len(parts), mp_context=spawn, initializer=load_plugins, initargs=(plugins(),)
+    )
+    running: list[asyncio.Future[dict[str, Ending | MpcRrError]]] = []
+    try:
+        running = [
+            loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
+            for part in parts
+        ]
+        result = await coordinate_study(
+            study, broker, seed=seed, watch=watch, faults=scenario.faults
+        )
+        finished = await asyncio.gather(*running, return_exceptions=True)
+    except BaseException:
+        for process in set(multiprocessing.active_children()) - set(others):
+            process.terminate()  # it would wait for a coordinator that is gone
+        for one in running:
+            one.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    ends: dict[str, Ending | MpcRrError] = {}
+    for part, end in zip(parts, finished, strict=True):
+        if isinstance(end, BaseException):
+            ends |= {name: InternalError(f"its host process ended: {end}") for name in part}
+        else:
+            ends |= end
+    return dataclasses.replace(result, parties=ends)
+
+
+def _host(
+    study: Study, broker: BrokerUrl, records: Mapping[str, Record], seed: int | None, faults: Faults
+) -> dict[str, Ending | MpcRrError]:
+    """A process with some of the parties: how one of them ended well, and how others failed."""
+    ends = run_to_end(take_part(study, broker, records, seed=seed, faults=faults))
+    done = next(((name, end) for name, end in ends.items() if isinstance(end, Ending)), None)
+    failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
+    return failed | ({} if done is None else dict([done]))

@@ -1,0 +1,77 @@
+"""A study that was run from here, in the hands of whoever wants to look at it."""
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from mpc_rr.errors import InputError
+from mpc_rr.publication.parts import Publication, Table
+from mpc_rr.results.folder import write_results
+from mpc_rr.results.run import StudyResult
+from mpc_rr.results.verification import verify as verify_folder
+from mpc_rr.show.fragment import STYLE, fragment, text_of
+from mpc_rr.show.report import report
+from mpc_rr.show.words import Words
+
+
+class Tables(Mapping[tuple[str, ...], Table]):
+    """What a study published in tables, by the names of their attributes, in any order."""
+
+    def __init__(self, found: Publication) -> None:
+        self._by_names = {tuple(axis.attribute for axis in t.axes): t for t in found.tables}
+
+    def __getitem__(self, names: str | tuple[str, ...]) -> Table:
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        for known, table in self._by_names.items():
+            if sorted(known) == sorted(wanted):
+                return table
+        raise KeyError(names)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self._by_names)
+
+    def __len__(self) -> int:
+        return len(self._by_names)
+
+    def __repr__(self) -> str:
+        return f"Tables({', '.join(' × '.join(names) for names in self._by_names)})"
+
+
+class Run(StudyResult):
+    """How a study ended, with what one does with it. A notebook shows what it found."""
+
+    @property
+    def tables(self) -> Tables:
+        """The published tables: ``run.tables["car", "place"]``."""
+        return Tables(self.publication)
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the result folder, which must not be there yet; returns its path."""
+        write_results(self, Path(folder))
+        return Path(folder)
+
+    def report(self, file: str | Path, *, language: str | None = None) -> Path:
+        """Write the HTML report to a file; returns its path."""
+        with tempfile.TemporaryDirectory() as scratch:
+            page = report(self.save(Path(scratch) / "run"), language=language)
+        try:
+            Path(file).write_text(page, encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {file}: {error.strerror}") from None
+        return Path(file)
+
+    def verify(self) -> list[str]:
+        """Replay the transcript and compare; returns what was confirmed, or raises."""
+        with tempfile.TemporaryDirectory() as scratch:
+            return verify_folder(self.save(Path(scratch) / "run"))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        cause = "" if self.outcome.result is not None else f"Aborted: {self.outcome.cause}"
+        shown = fragment(self.publication, Words(self.study.schema), before=text_of(cause))
+        return f'<style>{STYLE}</style><div class="mpc-rr">{shown}</div>'
+
+
+def verify(run: Run | str | Path) -> list[str]:
+    """Check a run, or a result folder; returns what was confirmed, or raises `DoesNotHold`."""
+    return run.verify() if isinstance(run, Run) else verify_folder(Path(run))

@@ -1,0 +1,207 @@
+"""Running a whole study on this machine."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Admitted, Terms
+from mpc_rr.agents.watching import Watch, unwatched
+from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.errors import InputError
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.transport import Transport
+from mpc_rr.randomness import Randomness, SeededRandomness
+from mpc_rr.running.hosts import on_hosts
+from mpc_rr.running.loops import beside, here, run_to_end
+from mpc_rr.running.parts import AT_THE_DOOR, faulty, mqtt_connection, randomness_of
+from mpc_rr.running.run import Run
+from mpc_rr.simulation.clock import VirtualClockLoop
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import Scenario
+from mpc_rr.study.records import records_of
+
+
+def run_study(
+    scenario: Scenario | Study,
+    data: Any = None,
+    *,
+    transport: Literal["memory", "mqtt"] = "mqtt",
+    broker: BrokerUrl | None = None,
+    seed: int | None = None,
+    hosts: int = 0,
+    registrar: SigningKey | None = None,
+    watch: Watch = unwatched,
+) -> Run:
+    """Run a scenario, or a study with its data, to its end; also inside a running event loop.
+
+    ``data``: a data frame, a dict of columns, or records as category numbers, one for each party;
+    a scenario may have its own. ``memory`` simulates in virtual time, always from a seed (the
+    scenario's, if none is given). ``mqtt`` takes the operating system's randomness unless a seed is
+    given, and an embedded broker unless one is named; with ``hosts``, the parties are spread over
+    so many processes. If the study has a ``registrar``, its key is needed to admit the parties that
+    run here.
+    """
+    played = _played(scenario, data)
+    if transport == "memory":
+        if hosts:
+            raise InputError("a simulation in memory is one process; --hosts goes with mqtt")
+        chosen = played.seed if seed is None else seed
+        return here(lambda: _simulated(played, chosen, registrar, watch))
+    return here(lambda: _in_earnest(played, broker, seed, hosts, registrar, watch))
+
+
+async def run_study_async(
+    scenario: Scenario | Study,
+    data: Any = None,
+    *,
+    transport: Literal["memory", "mqtt"] = "mqtt",
+    broker: BrokerUrl | None = None,
+    seed: int | None = None,
+    hosts: int = 0,
+    registrar: SigningKey | None = None,
+) -> Run:
+    """`run_study` for coroutines: this event loop goes on meanwhile; cancelling ends the study."""
+    return await beside(
+        lambda: run_study(
+            scenario, data, transport=transport, broker=broker, seed=seed, hosts=hosts,
+            registrar=registrar,
+        )
+    )  # fmt: skip
+
+
+def simulate(study: Scenario | Study, data: Any = None, *, seed: int = 0) -> Run:
+    """Simulate a study in this process, in virtual time: the same seed gives the same run.
+
+    Whoever knows the seed knows every secret: for trying things out, never in earnest.
+    """
+    return run_study(study, data, transport="memory", seed=seed)
+
+
+async def simulate_async(study: Scenario | Study, data: Any = None, *, seed: int = 0) -> Run:
+    """`simulate` for coroutines: this event loop goes on meanwhile."""
+    return await run_study_async(study, data, transport="memory", seed=seed)
+
+
+def _played(scenario: Scenario | Study, data: Any) -> Scenario:
+    """A scenario with the records that were given."""
+    if isinstance(scenario, Scenario):
+        if data is None:
+            return scenario
+        given = records_of(data, scenario.study.schema)
+        return msgspec.structs.replace(scenario, given=given)
+    if data is None:
+        raise InputError("a study without its scenario file needs data: a frame, or records")
+    return Scenario.of(scenario, records_of(data, scenario.schema))
+
+
+def _simulated(scenario: Scenario, seed: int, registrar: SigningKey | None, watch: Watch) -> Run:
+    admissions = _admit_all(scenario, registrar, SeededRandomness(seed))
+    return run_to_end(_on_memory(scenario, seed, watch, admissions), VirtualClockLoop)
+
+
+def _in_earnest(
+    scenario: Scenario,
+    broker: BrokerUrl | None,
+    seed: int | None,
+    hosts: int,
+    registrar: SigningKey | None,
+    watch: Watch,
+) -> Run:
+    admissions = _admit_all(scenario, registrar, randomness_of(seed))
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(embedded_broker()) if broker is None else broker
+        return run_to_end(_on_mqtt(scenario, url, seed, watch, hosts, admissions))
+
+
+def _admit_all(
+    scenario: Scenario, registrar: SigningKey | None, rng: Randomness
+) -> dict[str, Admitted]:
+    """Admit every party of a run on one machine."""
+    study = scenario.study
+    if study.registrar is None:
+        return {}
+    if registrar is None:
+        raise InputError(
+            f"study {study.name!r} has a registrar; to run it here, give the registrar's own key "
+            "(--registrar FILE)"
+        )
+    if registrar.public.hex() != study.registrar:
+        raise InputError(f"the key given is that of another registrar than of study {study.name!r}")
+    names = scenario.party_names()
+    people = {name: SigningKey.draw(rng.fork(f"person/{name}")) for name in names}
+    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
+
+
+async def _on_memory(
+    scenario: Scenario, seed: int, watch: Watch, admissions: Mapping[str, Admitted]
+) -> Run:
+    network = MemoryNetwork()
+    return await _run(
+        scenario, network.attach, network.attach(COORDINATOR), SeededRandomness(seed), watch,
+        admissions, seed=seed, transport="memory",
+    )  # fmt: skip
+
+
+async def _on_mqtt(
+    scenario: Scenario,
+    broker: BrokerUrl,
+    seed: int | None,
+    watch: Watch,
+    hosts: int,
+    admissions: Mapping[str, Admitted],
+) -> Run:
+    if hosts and admissions:
+        raise InputError("--hosts cannot be used where a registrar admits the parties")
+    if hosts:
+        return await on_hosts(scenario, broker, seed, watch, hosts)
+    rng = randomness_of(seed)
+    async with (
+        mqtt_connection(scenario.study, broker, coordinator=True) as above,
+        mqtt_connection(scenario.study, broker, coordinator=False) as below,
+    ):
+        return await _run(
+            scenario, below.attach, above.attach(COORDINATOR), rng, watch,
+            admissions, seed=seed, transport="mqtt",
+        )  # fmt: skip
+
+
+async def _run(
+    scenario: Scenario,
+    attach: Callable[[str], Transport],
+    coordinator_transport: Transport,
+    rng: Randomness,
+    watch: Watch,
+    admissions: Mapping[str, Admitted],
+    *,
+    seed: int | None,
+    transport: str,
+) -> Run:
+    study, door = scenario.study, asyncio.Semaphore(AT_THE_DOOR)
+    with faulty(scenario.faults, rng) as end:
+        coordinator = Coordinator(
+            study, end(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
+        )
+        parties = [
+            Party(
+                study,
+                name,
+                record,
+                end(attach(name), name),
+                rng.fork(name),
+                door=door,
+                terms=Terms(admission=admissions.get(name)),
+            )
+            for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
+        ]
+        with watch(coordinator):
+            outcome, ends = await asyncio.gather(coordinator.run(), run_parties(parties))
+    return Run(study, outcome, ends, seed, transport)
