@@ -35,6 +35,7 @@ LOGGER = logging.getLogger("mpc_rr.mqtt")
 LOGGER.addHandler(logging.NullHandler())
 """Where the library tells what it sees; nobody reads it unless a program asks for it."""
 CONNECT_TIMEOUT_S = 10.0
+ABANDON_S = 1.0
 RECONNECT_S = 60.0
 SEND_S = 120.0
 IN_FLIGHT = 8
@@ -134,12 +135,19 @@ class MqttConnection:
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
         )
         client.pending_calls_threshold = 2 * IN_FLIGHT
+        connecting = asyncio.ensure_future(client.__aenter__())
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await client.__aenter__()
+                await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            await _abandon(client, connecting)
+            raise
+        except TimeoutError as error:
+            await _abandon(client, connecting)
+            raise BrokerError(self._no_answer(error)) from None
         except MqttConnectError as error:
             raise self._refused(error) from None
-        except (aiomqtt.MqttError, TimeoutError, OSError, ValueError) as error:
+        except (aiomqtt.MqttError, OSError, ValueError) as error:
             raise BrokerError(self._no_answer(error)) from None
         try:
             await self._subscribe(client)
@@ -394,6 +402,15 @@ def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:
 async def _close(client: aiomqtt.Client) -> None:
     with contextlib.suppress(aiomqtt.MqttError):
         await client.__aexit__(None, None, None)
+
+
+async def _abandon(client: aiomqtt.Client, connecting: "asyncio.Future[Any]") -> None:
+    """Undo a connection for which nobody waits any more: its socket must not outlive its loop."""
+    await asyncio.wait({connecting}, timeout=ABANDON_S)
+    connecting.cancel()
+    with contextlib.suppress(aiomqtt.MqttError, OSError, TimeoutError):
+        async with asyncio.timeout(ABANDON_S):
+            await client.__aexit__(None, None, None)
 
 
 class MqttTransport:
