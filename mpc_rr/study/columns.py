@@ -126,7 +126,8 @@ def encoded(values: Sequence[Any], attribute: Attribute) -> Codes:
     try:
         distinct = dict(zip(keys, values, strict=True))
     except TypeError:
-        raise _not_a_value(values, attribute) from None
+        check_single(values, attribute.name)
+        raise
     codes: dict[object, int] = {}
     for key, value in distinct.items():
         try:
@@ -136,17 +137,17 @@ def encoded(values: Sequence[Any], attribute: Attribute) -> Codes:
     return np.fromiter(map(codes.__getitem__, keys), dtype=np.int64, count=len(keys))
 
 
-def _not_a_value(values: Sequence[Any], attribute: Attribute) -> DataError:
+def check_single(values: Sequence[Any], name: str) -> None:
+    """`DataError` if a value holds others, as a list does."""
     for row, value in enumerate(values, start=1):
         try:
             hash(value)
         except TypeError:
             kind = type(value).__name__
-            return DataError(
-                f"row {row}: attribute {attribute.name!r}: a {kind} is no answer; one text or "
-                "number is due in each row"
-            )
-    return DataError(f"attribute {attribute.name!r}: its values cannot be told apart")
+            raise DataError(
+                f"row {row}: attribute {name!r}: a {kind} is no answer; one text or number is due "
+                "in each row"
+            ) from None
 
 
 def _code(value: Any, attribute: Attribute) -> int:
