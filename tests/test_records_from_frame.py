@@ -155,6 +155,7 @@ def test_short_floats_have_their_own_decimals():
     pl = pytest.importorskip("polars")
     asked = Attribute("x", "ordinal", ("0.1", "0.7", "none"), missing="none")
     assert codes(np.array([0.1, 0.7], dtype=np.float32), asked) == [0, 1]
+    assert codes(np.array([0.1, 0.7], dtype=np.float16), asked) == [0, 1]
     assert codes(pl.Series([0.1, None, 0.7], dtype=pl.Float32), asked) == [0, 2, 1]
 
 

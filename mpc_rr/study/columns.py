@@ -19,6 +19,8 @@ Codes = npt.NDArray[np.int64]
 
 SURE = {str, int, bool, NoneType}
 """Types of which no value means that there is no answer, but None."""
+SHORT: dict[str, type[np.floating[Any]]] = {"float16": np.float16, "float32": np.float32}
+"""Numbers with fewer digits than Python's, as pandas, polars and numpy call them."""
 EXACT = 1 << 53
 """From here on, different whole numbers may be the same float."""
 
@@ -68,7 +70,8 @@ def values_of(column: Any, name: str) -> list[Any]:
         values = [None if value != value else value for value in values]  # noqa: PLR0124
     else:
         values = [None if _is_missing(value) else value for value in values]
-    return _shortest(values) if _is_short(column) else values
+    short = SHORT.get(str(getattr(column, "dtype", "")).lower())
+    return values if short is None else _shortest(values, short)
 
 
 def _listed(column: Any) -> list[Any]:
@@ -97,14 +100,9 @@ def _is_missing(value: Any) -> bool:
         return False
 
 
-def _is_short(column: Any) -> bool:
-    """Whether its numbers have fewer digits than Python's."""
-    return str(getattr(column, "dtype", "")).lower() in ("float16", "float32")
-
-
-def _shortest(values: Sequence[Any]) -> list[Any]:
+def _shortest(values: Sequence[Any], kind: type[np.floating[Any]]) -> list[Any]:
     """Short floats by their own decimals: 0.1, not 0.10000000149011612."""
-    decimals = {value: float(str(np.float32(value))) for value in set(values) - {None}}
+    decimals = {value: float(str(kind(value))) for value in set(values) - {None}}
     return [decimals.get(value) for value in values]
 
 
@@ -113,6 +111,11 @@ def value_text(value: object) -> str:
     if isinstance(value, float) and value.is_integer() and abs(value) < EXACT:
         return str(int(value))
     return str(value).strip()
+
+
+def is_gap(value: object) -> bool:
+    """Whether a value of `values_of` is no answer: nothing, or a text without letters."""
+    return value is None or (type(value) not in (int, float, bool) and not value_text(value))
 
 
 def encoded(values: Sequence[Any], attribute: Attribute) -> Codes:
@@ -151,7 +154,11 @@ def check_single(values: Sequence[Any], name: str) -> None:
 
 
 def _code(value: Any, attribute: Attribute) -> int:
-    """`Attribute.code` of a value of a frame. The text of a category is always that category."""
+    """`Attribute.code` of a value of a frame.
+
+    The text of a category is that category, before anything is read as a number. (With bins, a text
+    that is a number is one, as in a CSV file, even if an interval has such a name.)
+    """
     text = str(value).strip()
     if attribute.bins is not None and text in attribute.categories and _as_number(text) is None:
         return attribute.categories.index(text)

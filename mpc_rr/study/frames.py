@@ -16,6 +16,7 @@ from mpc_rr.study.columns import (
     column_names,
     column_of,
     encoded,
+    is_gap,
     value_text,
     values_of,
 )
@@ -155,7 +156,7 @@ def _attribute(
 ) -> Attribute:
     """The question of this kind, with a category for those who gave no answer."""
     rows = enumerate(values, start=1)
-    gap = next((row for row, value in rows if value is None or not value_text(value)), None)
+    gap = next((row for row, value in rows if is_gap(value)), None)
     if gap is not None and missing is None:
         raise DataError(f"row {gap}: column {name!r} has no value; name a category as missing=")
     edges = kind.edges if isinstance(kind, Bins) else None
