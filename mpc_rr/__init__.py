@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from mpc_rr.estimation.distribution import maximum_likelihood as maximum_likelihood
     from mpc_rr.estimation.distribution import project_to_simplex as project_to_simplex
     from mpc_rr.estimation.distribution import unbiased as unbiased
+    from mpc_rr.estimation.domain import Domain as Domain
     from mpc_rr.estimation.kronecker import Kronecker as Kronecker
     from mpc_rr.estimation.latent import latent_classes as latent_classes
     from mpc_rr.estimation.matrix import Dense as Dense
@@ -57,6 +58,11 @@ if TYPE_CHECKING:
     from mpc_rr.publication.ending import Draft as Draft
     from mpc_rr.publication.ending import Ending as Ending
     from mpc_rr.publication.ending import Setting as Setting
+    from mpc_rr.publication.named import NamedAdjustment as NamedAdjustment
+    from mpc_rr.publication.named import NamedEstimates as NamedEstimates
+    from mpc_rr.publication.named import adjust_by_name as adjust_by_name
+    from mpc_rr.publication.named import count_table as count_table
+    from mpc_rr.publication.named import dependences_by_name as dependences_by_name
     from mpc_rr.publication.parts import Axis as Axis
     from mpc_rr.publication.parts import Column as Column
     from mpc_rr.publication.parts import Figure as Figure
@@ -73,6 +79,8 @@ if TYPE_CHECKING:
     from mpc_rr.schema import Record as Record
     from mpc_rr.schema import Schema as Schema
     from mpc_rr.study.file import load_scenario as load_scenario
+    from mpc_rr.study.frames import schema_from_frame as schema_from_frame
+    from mpc_rr.study.frames import study_from_frame as study_from_frame
     from mpc_rr.study.records import records_from_frame as records_from_frame
 
 _NAMES = {
@@ -82,6 +90,7 @@ _NAMES = {
     "mpc_rr.estimation.dependence": "cramers_v dependences_of_records",
     "mpc_rr.estimation.designs": "Design Fitted rr_clusters rr_independent rr_joint",
     "mpc_rr.estimation.distribution": "maximum_likelihood project_to_simplex unbiased",
+    "mpc_rr.estimation.domain": "Domain",
     "mpc_rr.estimation.kronecker": "Kronecker",
     "mpc_rr.estimation.latent": "latent_classes",
     "mpc_rr.estimation.matrix": "Dense DistanceWeighted KeepOrUniform",
@@ -98,9 +107,12 @@ _NAMES = {
     "mpc_rr.protocols.interface": "StudyProtocol",
     "mpc_rr.protocols.registry": "load_plugin register",
     "mpc_rr.publication.ending": "Draft Ending Setting",
+    "mpc_rr.publication.named": "NamedAdjustment NamedEstimates adjust_by_name count_table "
+    "dependences_by_name",
     "mpc_rr.publication.parts": "Axis Column Figure Finding Listing Note Participation "
     "Publication Quantity Sheet Table",
     "mpc_rr.study.file": "load_scenario",
+    "mpc_rr.study.frames": "schema_from_frame study_from_frame",
     "mpc_rr.schema": "Attribute Record Schema",
     "mpc_rr.running": "run_study",
 }

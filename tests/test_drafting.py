@@ -57,6 +57,23 @@ def test_too_many_values_are_left_out(tmp_path):
     assert "# id: left out, 100 different values are too many" in draft_schema(path)
 
 
+def test_columns_that_all_have_gaps_are_drafted_all_the_same(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,b\nx,\ny,1\n,2\n")
+    assert set(tomllib.loads(draft_schema(path))["schema"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize("first", ["1e308", "1000000000000000"])
+def test_numbers_without_round_ones_between_them_are_left_out(tmp_path, first):
+    path = tmp_path / "numbers.csv"
+    values = [f"-{first}", *(f"{k}e300" for k in range(20))] if "e" in first else [
+        str(int(first) + k) for k in range(20)
+    ]  # fmt: skip
+    values += [first]
+    path.write_text("x,y\n" + "".join(f"{v},{k % 2}\n" for k, v in enumerate(values)))
+    assert "# x: left out, its numbers are too close" in draft_schema(path)
+
+
 @pytest.mark.parametrize("text", ["", "a\n", "a,b\nx,y\n", "a\nsame\nsame\n"])
 def test_nothing_to_ask_is_told(tmp_path, text):
     path = tmp_path / "empty.csv"

@@ -86,6 +86,18 @@ def check_records(records: npt.ArrayLike, sizes: Sequence[int]) -> Codes:
     return table.astype(np.int64)
 
 
+def count_combinations(records: Codes, attributes: Sequence[int], sizes: Sequence[int]) -> Array:
+    """How often each combination of some attributes is among checked records."""
+    shape = tuple(sizes[a] for a in attributes)
+    if math.prod(shape) > ENUMERABLE:
+        raise InputError(
+            f"{math.prod(shape):,} combinations are too many to enumerate; ask for fewer "
+            "attributes at once"
+        )
+    flat = np.ravel_multi_index(tuple(records[:, a] for a in attributes), shape)
+    return np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+
+
 def rr_independent(sizes: Sequence[int], keep: float) -> Design:
     """Each attribute by itself, kept with the same probability (000 Protocol 1, §6.3.1)."""
     matrices = tuple(KeepOrUniform(size, keep) for size in sizes)
@@ -135,14 +147,7 @@ class Fitted:
     def counts(self, attributes: Sequence[int]) -> Array:
         """How often each combination of these attributes was reported."""
         self._parts(attributes)
-        shape = tuple(self.design.sizes[a] for a in attributes)
-        if math.prod(shape) > ENUMERABLE:
-            raise InputError(
-                f"{math.prod(shape):,} combinations are too many to enumerate; ask for fewer "
-                "attributes at once"
-            )
-        flat = np.ravel_multi_index(tuple(self.reported[:, a] for a in attributes), shape)
-        return np.bincount(flat, minlength=math.prod(shape)).reshape(shape).astype(np.float64)
+        return count_combinations(self.reported, attributes, self.design.sizes)
 
     def randomization(self, attributes: Sequence[int]) -> Kronecker:
         """How these attributes together were randomized.

@@ -11,11 +11,12 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.publication.tabular import data_frame, html_table
 
 Number = int | float | None
 """None: hidden, or it cannot be told."""
@@ -124,6 +125,17 @@ class Table(_Part, frozen=True, kw_only=True):
         width = self.shape[-1]
         flat = self.values if cells is None else cells
         return [list(flat[start : start + width]) for start in range(0, len(flat), width)]
+
+    def to_frame(self, *, errors: bool = False) -> Any:
+        """As a pandas data frame; `InputError` where pandas is not installed.
+
+        Two attributes are rows and columns; otherwise, and with ``errors``, each cell has a row,
+        the latter with its standard error and limits. Hidden cells are missing values.
+        """
+        return data_frame(self, errors=errors)
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
 
 
 class Column(_Part, frozen=True, kw_only=True):

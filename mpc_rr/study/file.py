@@ -5,8 +5,6 @@ same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr 
 """
 
 import datetime as dt
-import math
-import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,27 +12,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from mpc_rr.errors import (
-    DataError,
-    InputError,
-    ScenarioError,
-    SchemaError,
-    is_plain,
-    one_line,
-)
-from mpc_rr.network.envelope import NAME_RULE, is_name
+from mpc_rr.errors import DataError, ScenarioError, SchemaError
 from mpc_rr.network.lifecycle import STEPS_AFTER_PROTOCOL, STEPS_BEFORE_PROTOCOL
 from mpc_rr.protocols.interface import StudyProtocol
-from mpc_rr.protocols.registry import UnknownProtocol, kind_of
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, Text, interval_labels
 from mpc_rr.simulation.faults import Faults
+from mpc_rr.study.checks import check_study, name_from, protocol_of
 from mpc_rr.study.definition import Deadlines, Parties, Study
 from mpc_rr.study.file_errors import in_plain_words
 from mpc_rr.study.generator import Generator
 from mpc_rr.study.records import read_csv, read_text
-
-MOST_PARTIES = 10_000_000
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -147,7 +135,7 @@ def _parse(path: Path) -> tuple[_File, StudyProtocol]:
         raise ScenarioError(f"not a TOML file: {error}") from None
     except RecursionError:
         raise ScenarioError("not a TOML file: nested too deeply") from None
-    protocol = _protocol(tables.get("protocol"))
+    protocol = protocol_of(tables.get("protocol"))
     try:
         file = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:
@@ -157,27 +145,9 @@ def _parse(path: Path) -> tuple[_File, StudyProtocol]:
     return file, protocol
 
 
-def _protocol(table: Any) -> StudyProtocol | None:
-    """The protocol that is named, if one is."""
-    name = table.get("name") if isinstance(table, dict) else None
-    if name is None:
-        return None
-    try:
-        kind = kind_of(str(name))
-    except UnknownProtocol as error:
-        raise ScenarioError(f"protocol.name: {error}") from None
-    try:
-        return msgspec.convert(table, kind)
-    except msgspec.ValidationError as error:
-        raise ScenarioError(in_plain_words(error, kind, start="protocol")) from None
-
-
 def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
-    name = file.study if file.study is not None else _slug(file.title)
-    if not is_name(name):
-        raise ScenarioError(f"study: {name!r} is not a name ({NAME_RULE})")
     study = Study(
-        name=name,
+        name=name_from(file.title) if file.study is None else file.study,
         title=file.title,
         description=file.description,
         schema=Schema(tuple(_attribute(n, _table(n, t)) for n, t in file.schema.items())),
@@ -187,7 +157,7 @@ def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
         expires=file.expires,
         registrar=file.registrar,
     )
-    _check_study(study)
+    check_study(study)
     if file.data.csv is not None and file.data.generator is not None:
         raise ScenarioError("data: give either a csv or a generator, not both")
     if file.data.generator is not None:
@@ -195,10 +165,6 @@ def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
     _check_faults(file.faults, study)
     csv = path.parent / file.data.csv if file.data.csv is not None else None
     return Scenario(path, study, csv, file.data.generator, file.faults, file.seed)
-
-
-def _slug(title: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:48]
 
 
 def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
@@ -235,57 +201,6 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step,
         table.label, table.question, table.labels,
     )  # fmt: skip
-
-
-def _check_study(study: Study) -> None:
-    parties = study.parties
-    least, why = study.protocol.smallest_group
-    if parties.fewest < least:
-        field = "count" if parties.minimum is None else "minimum"
-        raise ScenarioError(f"parties.{field}: at least {least} are needed: {why}")
-    if parties.count > MOST_PARTIES:
-        raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
-    if parties.fewest > parties.count:
-        raise ScenarioError(
-            f"parties.minimum: {parties.fewest} is more than the {parties.count} that are expected"
-        )
-    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
-        raise ScenarioError(
-            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
-        )
-    numbers = [a.name for a in study.schema.attributes if a.numeric]
-    if numbers and not study.protocol.publishes_values:
-        raise ScenarioError(
-            f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
-            'type = "numeric"'
-        )
-    _check_words(study)
-    _check_protocol(study)
-    for field in ("lobby_s", "round_s"):
-        seconds = getattr(study.deadlines, field)
-        if not 0 < seconds < math.inf:
-            raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
-    if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
-        raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
-
-
-def _check_words(study: Study) -> None:
-    """What people read before they agree must be what is written."""
-    lines = {"title": [study.title], "description": re.split("[\n\t]", study.description)}
-    for field, texts in lines.items():
-        if not all(map(is_plain, texts)):
-            raise ScenarioError(f"{field}: it has characters that cannot be printed")
-
-
-def _check_protocol(study: Study) -> None:
-    try:
-        study.protocol.check(study.setting)
-        study.protocol.stated(study.setting)
-    except InputError as error:
-        raise ScenarioError(f"protocol: {error}") from None
-    except Exception as error:
-        what = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
-        raise ScenarioError(f"protocol: {study.protocol.name} cannot check it: {what}") from error
 
 
 def _check_faults(faults: Faults, study: Study) -> None:

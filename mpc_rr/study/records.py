@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from mpc_rr.errors import DataError
 from mpc_rr.schema import Record, Schema
+from mpc_rr.study.columns import column_of, encoded, values_of
 
 if TYPE_CHECKING:
     import _csv
@@ -148,21 +149,17 @@ def records_of(data: Any, schema: Schema) -> tuple[Record, ...]:
 
 
 def records_from_frame(frame: Any, schema: Schema) -> npt.NDArray[np.int64]:
-    """Records as category numbers from a pandas or polars frame, or a dict of columns."""
-    columns = []
-    for attribute in schema.attributes:
-        try:
-            values = list(frame[attribute.name])
-        except Exception:  # noqa: BLE001  (each library has an exception of its own for this)
-            raise DataError(f"there is no column {attribute.name!r}") from None
-        codes: dict[object, int] = {}
-        for row, value in enumerate(values, start=1):
-            if value not in codes:
-                try:
-                    codes[value] = attribute.code(value)
-                except DataError as error:
-                    raise DataError(f"row {row}: {error}") from None
-        columns.append([codes[value] for value in values])
-    if len({len(column) for column in columns}) != 1 or not columns[0]:
+    """Records as category numbers from a pandas or polars frame, or a dict of columns.
+
+    Other columns than the schema's are ignored. None, NaN, and what pandas and polars have for
+    missing values are no answer: the attribute's ``missing`` category, or a `DataError`. A number
+    means the category that is written like it, or else the one of the same value: 4.0 is "4".
+    Rows are counted from 1 in errors.
+    """
+    columns = [
+        encoded(values_of(column_of(frame, attribute.name), attribute.name), attribute)
+        for attribute in schema.attributes
+    ]
+    if len({len(column) for column in columns}) != 1 or not len(columns[0]):
         raise DataError("the columns are empty, or of different lengths")
-    return np.array(columns, dtype=np.int64).T
+    return np.stack(columns, axis=1)

@@ -1,0 +1,177 @@
+"""Estimates by the names of attributes, as labelled tables.
+
+`mpc_rr.estimation` counts attributes and categories from 0. Here a schema gives them their names:
+no index is needed from a data frame to an estimated table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.conditions import parse_condition
+from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.estimation.designs import Fitted, check_records
+from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.domain import Domain, listed
+from mpc_rr.estimation.estimates import Estimates, QueryAnswer
+from mpc_rr.estimation.matrix import Codes, Uniform
+from mpc_rr.estimation.raking import Adjustment, adjust
+from mpc_rr.estimation.views import FittedViews
+from mpc_rr.publication.crosstabs import axes, flat, share_table, table_name
+from mpc_rr.publication.parts import Table
+from mpc_rr.schema import Attribute, Schema
+
+Pair = tuple[str, str]
+
+
+def _picked(schema: Schema, names: Sequence[str]) -> tuple[Attribute, ...]:
+    """The attributes of a table; `InputError` if they cannot have one."""
+    Domain.of(schema).axes(names)
+    for attribute in schema.pick(names):
+        if attribute.numeric:
+            raise InputError(f"attribute {attribute.name!r} is numeric: it has no categories")
+    return schema.pick(names)
+
+
+def count_table(records: npt.ArrayLike, schema: Schema, *names: str) -> Table:
+    """How often each combination of some attributes is among true or reported records."""
+    attributes = _picked(schema, names)
+    counts = Domain.of(schema).counts(records, names).astype(np.int64)
+    return Table(
+        name=table_name(attributes),
+        axes=axes(attributes),
+        kind="count",
+        values=flat(counts),
+        n=int(counts.sum()),
+    )
+
+
+def dependences_by_name(records: npt.ArrayLike, schema: Schema) -> dict[Pair, Dependence]:
+    """How strongly each pair of attributes of true or reported records depends on each other.
+
+    Two attributes with an order get |Pearson r|, others Cramér's V.
+    """
+    domain = Domain.of(schema)
+    ordinal = {a.name: a.type == "ordinal" for a in _picked(schema, schema.names)}
+    return {
+        pair: dependence(
+            domain.counts(records, pair), both_ordinal=all(ordinal[name] for name in pair)
+        )
+        for pair in domain.pairs
+    }
+
+
+class NamedEstimates:
+    """What randomized records or views tell, by the attributes' names."""
+
+    def __init__(self, schema: Schema, fitted: Fitted | FittedViews) -> None:
+        self.schema, self.domain, self.fitted = schema, Domain.of(schema), fitted
+        if tuple(fitted.design.sizes) != schema.sizes:
+            raise InputError(
+                f"the design has attributes of {fitted.design.sizes} categories, the schema of "
+                f"{schema.sizes}"
+            )
+        self._estimates = Estimates(schema, fitted)
+
+    def table(self, *names: str) -> Table:
+        """The shares of all combinations of some attributes, from the reports on these alone.
+
+        The values are the distribution nearest to the unbiased estimate, which is kept beside them
+        with its standard errors.
+        """
+        attributes, wanted = _picked(self.schema, names), self.domain.axes(names)
+        if isinstance(self.fitted, FittedViews) and not self._are_in_a_view(wanted):
+            raise InputError(f"nobody reported {', '.join(names)} together; ask for fewer at once")
+        estimate = self.fitted.unbiased(wanted)
+        return share_table(attributes, project_to_simplex(estimate.shares), estimate)
+
+    def _are_in_a_view(self, wanted: tuple[int, ...]) -> bool:
+        assert isinstance(self.fitted, FittedViews)
+        reports = self.fitted.reports.reports
+        return any(set(wanted) <= set(view) and len(reports[view]) for view in reports)
+
+    @cached_property
+    def pairs(self) -> dict[Pair, Table]:
+        """The tables of all pairs by the best estimator: latent classes, overruled by much data.
+
+        Standard errors are those of the unbiased estimate that each table comes from.
+        """
+        found = {}
+        for (i, j), shares in self._estimates.pair_tables.items():
+            both = (self.schema.attributes[i], self.schema.attributes[j])
+            estimate = self.fitted.unbiased((i, j))
+            found[both[0].name, both[1].name] = share_table(both, shares, estimate)
+        return found
+
+    def dependences(self) -> dict[Pair, float | None]:
+        """How strongly each pair depends on each other, from the estimated tables.
+
+        |Pearson r| of two attributes with an order, else Cramér's V; None where it is undefined.
+        """
+        found = self._estimates.dependences()
+        return {
+            (self.domain.names[i], self.domain.names[j]): d.value for (i, j), d in found.items()
+        }
+
+    def query(self, condition: str, level: float = 0.95) -> QueryAnswer:
+        """How many meet a condition such as ``sex=Female & income=">50K"``, with an interval."""
+        return self._estimates.query(parse_condition(condition, self.schema), level)
+
+
+@dataclass(frozen=True)
+class NamedAdjustment:
+    """Records that were weighed until they had the wished margins."""
+
+    schema: Schema
+    adjustment: Adjustment
+    n: int
+    """How many records were weighed."""
+
+    @property
+    def trouble(self) -> str | None:
+        """In words, what was wished and the adjusted records do not give; None if they do."""
+        return self.adjustment.trouble
+
+    def table(self, *names: str) -> Table:
+        """The adjusted shares of all combinations of some attributes."""
+        attributes = _picked(self.schema, names)
+        shares = self.adjustment.table(Domain.of(self.schema).axes(names), self.schema.sizes)
+        return Table(
+            name=table_name(attributes),
+            axes=axes(attributes),
+            kind="share",
+            values=flat(shares),
+            n=self.n,
+            speaks_of="population",
+        )
+
+    def synthesize(self, rows: int, uniform: Uniform) -> Codes:
+        """Synthetic records: adjusted records, drawn by their weights."""
+        return self.adjustment.synthesize(rows, uniform)
+
+
+def adjust_by_name(
+    records: npt.ArrayLike,
+    margins: Mapping[str | tuple[str, ...], npt.ArrayLike | Table],
+    schema: Schema,
+) -> NamedAdjustment:
+    """RR-Adjustment (`mpc_rr.estimation.raking.adjust`) with margins by name, also as tables."""
+    wished = {
+        names: _shares(margin, listed(names)) if isinstance(margin, Table) else margin
+        for names, margin in margins.items()
+    }
+    domain, checked = Domain.of(schema), check_records(records, schema.sizes)
+    found = adjust(checked, domain.margins(wished), domain.sizes)
+    return NamedAdjustment(schema, found, len(checked))
+
+
+def _shares(table: Table, names: tuple[str, ...]) -> npt.ArrayLike:
+    if tuple(axis.attribute for axis in table.axes) != names:
+        raise InputError(f"table {table.name!r} is not the margin of {', '.join(names)}")
+    if any(value is None for value in table.values):
+        raise InputError(f"table {table.name!r} has hidden cells; records cannot be adjusted to it")
+    return np.array(table.values, dtype=np.float64).reshape(table.shape)

@@ -1,0 +1,98 @@
+"""What a study must be to be run, whether it comes from a file or from a script."""
+
+import math
+import re
+from typing import Any
+
+import msgspec
+
+from mpc_rr.errors import InputError, ScenarioError, is_plain, one_line
+from mpc_rr.network.envelope import NAME_RULE, is_name
+from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.registry import UnknownProtocol, kind_of
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file_errors import in_plain_words
+
+MOST_PARTIES = 10_000_000
+
+
+def name_from(title: str) -> str:
+    """A name for a study that was given none."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:48]
+
+
+def protocol_of(table: Any) -> StudyProtocol | None:
+    """The protocol that a ``[protocol]`` table names, if it names one."""
+    name = table.get("name") if isinstance(table, dict) else None
+    if name is None:
+        return None
+    try:
+        kind = kind_of(str(name))
+    except UnknownProtocol as error:
+        raise ScenarioError(f"protocol.name: {error}") from None
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise ScenarioError(in_plain_words(error, kind, start="protocol")) from None
+
+
+def check_study(study: Study) -> None:
+    """`ScenarioError` if a study cannot be run as it is defined."""
+    if not is_name(study.name):
+        raise ScenarioError(f"study: {study.name!r} is not a name ({NAME_RULE})")
+    _check_parties(study)
+    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
+        raise ScenarioError(
+            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
+        )
+    numbers = [a.name for a in study.schema.attributes if a.numeric]
+    if numbers and not study.protocol.publishes_values:
+        raise ScenarioError(
+            f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
+            'type = "numeric"'
+        )
+    _check_words(study)
+    _check_protocol(study)
+    _check_deadlines(study)
+
+
+def _check_parties(study: Study) -> None:
+    parties = study.parties
+    least, why = study.protocol.smallest_group
+    if parties.fewest < least:
+        field = "count" if parties.minimum is None else "minimum"
+        raise ScenarioError(f"parties.{field}: at least {least} are needed: {why}")
+    if parties.count > MOST_PARTIES:
+        raise ScenarioError(f"parties.count: {parties.count} is more than {MOST_PARTIES:,}")
+    if parties.fewest > parties.count:
+        raise ScenarioError(
+            f"parties.minimum: {parties.fewest} is more than the {parties.count} that are expected"
+        )
+
+
+def _check_deadlines(study: Study) -> None:
+    for field in ("lobby_s", "round_s"):
+        seconds = getattr(study.deadlines, field)
+        if not 0 < seconds < math.inf:
+            raise ScenarioError(f"deadlines.{field}: must be a positive number of seconds")
+    if study.deadlines.stragglers_s is not None and not study.deadlines.stragglers_s > 0:
+        raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
+
+
+def _check_words(study: Study) -> None:
+    """What people read before they agree must be what is written."""
+    lines = {"title": [study.title], "description": re.split("[\n\t]", study.description)}
+    for field, texts in lines.items():
+        if not all(map(is_plain, texts)):
+            raise ScenarioError(f"{field}: it has characters that cannot be printed")
+
+
+def _check_protocol(study: Study) -> None:
+    try:
+        study.protocol.check(study.setting)
+        study.protocol.stated(study.setting)
+    except InputError as error:
+        raise ScenarioError(f"protocol: {error}") from None
+    except Exception as error:
+        what = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
+        raise ScenarioError(f"protocol: {study.protocol.name} cannot check it: {what}") from error
