@@ -19,10 +19,11 @@ ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
 FOLDERS = "mpc_rr|tests|scenarios|benchmarks|docs"
 
 
-def test_the_examples_of_the_estimation_page():
+@pytest.mark.parametrize("page", ["estimation.md", "python.md"])
+def test_the_examples_run(page):
     flags = doctest.NORMALIZE_WHITESPACE
-    found = doctest.testfile(str(ROOT / "docs" / "estimation.md"), False, optionflags=flags)
-    assert found.attempted > 30
+    found = doctest.testfile(str(ROOT / "docs" / page), False, optionflags=flags)
+    assert found.attempted > 10
     assert found.failed == 0
 
 

@@ -1,8 +1,10 @@
 from pathlib import Path
 
 import pytest
+from helpers import make_study
 
-from mpc_rr.errors import DataError, ScenarioError
+from mpc_rr.errors import DataError, InputError, ScenarioError
+from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.study.definition import study_from_json, study_json
 from mpc_rr.study.file import load_scenario
 
@@ -148,3 +150,15 @@ def test_a_last_day_and_missing_answers(tmp_path):
     path.write_text(path.read_text().replace("2031-05-01", '"soon"'))
     with pytest.raises(ScenarioError, match="expires"):
         load_scenario(path)
+
+
+def test_a_study_made_in_python_has_the_digest_of_the_same_in_a_file():
+    """Whole numbers where a file has decimals make no other study."""
+    whole = make_study(5, protocol=RRIndependent(epsilon=2), lobby_s=30, round_s=10)
+    decimal = make_study(5, protocol=RRIndependent(epsilon=2.0), lobby_s=30.0, round_s=10.0)
+    assert whole.digest == decimal.digest == study_from_json(study_json(whole)).digest
+
+
+def test_a_study_made_in_python_with_options_of_another_kind_is_told_so():
+    with pytest.raises(InputError, match="protocol: Expected `float \\| null`, got `str`"):
+        make_study(5, protocol=RRIndependent(keep="half"))

@@ -74,6 +74,16 @@ class Study(Definition, frozen=True, kw_only=True):
 
     protocol: StudyProtocol
 
+    def __post_init__(self) -> None:
+        """A study made in Python is the one that would be read from a file: 2 is 2.0 there."""
+        for field in ("schema", "protocol", "parties", "deadlines"):
+            given = getattr(self, field)
+            try:
+                read = msgspec.convert(msgspec.to_builtins(given), type(given))
+            except msgspec.ValidationError as error:
+                raise InputError(f"{field}: {error}") from None
+            msgspec.structs.force_setattr(self, field, read)
+
     @property
     def registrar_key(self) -> bytes | None:
         """The registrar's public key."""

@@ -109,7 +109,7 @@ async def test_a_study_that_is_cancelled_ends_and_leaves_nothing_running():
         waiting = asyncio.create_task(
             running.run_study_async(study, [*RECORDS, RECORDS[0]], transport="mqtt")
         )
-        while threading.active_count() == before and not waiting.done():
+        while threading.active_count() == before and not waiting.done():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
