@@ -72,7 +72,9 @@ def run_app(app: typer.Typer) -> None:
     """Run a command line to its end; usage errors, too, are one line."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            # On Windows a pipe would get one of the old encodings, without ε and lines of tables.
+            encoding = "utf-8" if sys.platform == "win32" else None
+            stream.reconfigure(encoding=encoding, errors="replace")
     try:
         code = app(standalone_mode=False)
     except Exception as error:
