@@ -1,6 +1,7 @@
 import shutil
 import signal
 import socket
+from pathlib import Path
 
 import hypothesis
 import processes
@@ -24,6 +25,27 @@ hypothesis.settings.register_profile(
     print_blob=True,
 )
 hypothesis.settings.load_profile("steady")
+
+
+HERE = Path(__file__).parent
+SLOW = [line for line in (HERE / "slow.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="leave out what tests/slow.txt lists")
+
+
+def pytest_collection_modifyitems(config, items):
+    slow = set(SLOW)
+    left_out = []
+    for item in items:
+        place = f"{item.path.relative_to(HERE).as_posix()}::{item.name.partition('[')[0]}"
+        if place in slow:
+            item.add_marker(pytest.mark.slow)
+            left_out.append(item)
+    if config.getoption("--quick") and left_out:
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(autouse=True)

@@ -50,10 +50,10 @@ class Process(subprocess.Popen):
             if happened():
                 return
             if ended or time.monotonic() > deadline:
-                self._fail(f"{'ended' if ended else 'hangs'} before {what}")
+                self.fail(f"{'ended' if ended else 'hangs'} before {what}")
             for other in _started:
                 if other.poll() and not other.finished:
-                    other._fail(f"ended while {what} of another was waited for")
+                    other.fail(f"ended while {what} of another was waited for")
             time.sleep(0.01)
 
     def until_it_says(self, text):
@@ -66,7 +66,7 @@ class Process(subprocess.Popen):
         self.finished = True
         return self.returncode, *self.said()
 
-    def _fail(self, how):
+    def fail(self, how):
         lines = [f"{' '.join(map(str, self.args))}: {how}"]
         for process in dict.fromkeys((self, *_started)):
             lines += [f"{process.args[-5:]}, code {process.poll()}, said:", *process.said()]

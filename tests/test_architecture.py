@@ -20,3 +20,14 @@ def test_imports_go_one_way():
         check=False,
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_what_quick_tests_leave_out_is_there():
+    """A test that was renamed would come back into `pytest --quick` unnoticed."""
+    listed = (ROOT / "tests" / "slow.txt").read_text().splitlines()
+    assert [line for line in listed if not line.startswith("#") and not _is_a_test(line)] == []
+
+
+def _is_a_test(line):
+    file, _, name = line.partition("::")
+    return f"def {name}(" in (ROOT / "tests" / file).read_text()

@@ -9,7 +9,6 @@ tells nothing new and costs nothing.
 import base64
 import binascii
 import contextlib
-import fcntl
 import hashlib
 import math
 import os
@@ -20,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from mpc_rr.agents.locks import flush_folder, locked
 from mpc_rr.errors import InputError
 from mpc_rr.privacy.disclosures import Disclosure, told_in_words
 from mpc_rr.privacy.ledger import Ledger, LedgerEntry, bounded
@@ -241,11 +241,7 @@ class StoredAccount(Account):
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, self._file)  # noqa: PTH105
-            place = os.open(folder, os.O_RDONLY)
-            try:
-                os.fsync(place)
-            finally:
-                os.close(place)
+            flush_folder(folder)
         except OSError as error:
             raise StateError(
                 f"the account in {folder} cannot be written: {error.strerror}; nothing was sent"
@@ -255,21 +251,19 @@ class StoredAccount(Account):
 @contextlib.contextmanager
 def _to_itself(folder: Path) -> Iterator[None]:
     """The folder, which no other process may use meanwhile."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise StateError(f"the state folder {folder} cannot be used: {error.strerror}") from None
-    try:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            held.enter_context(locked(folder / "lock", wait=False))
+        except BlockingIOError:
             raise StateError(
                 f"the state folder {folder} is in use by another process; each party needs its own"
             ) from None
+        except OSError as error:
+            raise StateError(
+                f"the state folder {folder} cannot be used: {error.strerror}"
+            ) from None
         yield
-    finally:
-        os.close(lock)
 
 
 def _read(file: Path) -> _Books:

@@ -1,9 +1,7 @@
 """Commands of registrars and of the people they admit: registrar, enrol."""
 
 import contextlib
-import fcntl
 import json
-import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from mpc_rr.agents.locks import locked
 from mpc_rr.agents.terms import Admitted
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
@@ -97,15 +96,12 @@ def _admit(study: Study, key_file: Path, person: str, public: str) -> str:
 @contextlib.contextmanager
 def _to_itself(path: Path) -> Iterator[None]:
     """Nobody else changes a file meanwhile."""
-    try:
-        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise InputError(f"{path} cannot be used: {error.strerror}") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=True))
+        except OSError as error:
+            raise InputError(f"{path} cannot be used: {error.strerror}") from None
         yield
-    finally:
-        os.close(lock)
 
 
 def _check_new(known: dict[str, str], person: str, public: str) -> None:

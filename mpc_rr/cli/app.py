@@ -2,29 +2,52 @@
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+IN_ORDER_OF_USE = {
+    "Try a study on one machine": ("schema", "check", "run"),
+    "Hold it on several machines": ("broker", "coordinate", "party", "host"),
+    "Look at what came out": ("report", "query", "synthesize", "verify", "publish"),
+    "Admit each person once": ("registrar", "enrol"),
+    "Plan, and compare with the papers": ("plan", "data", "reproduce"),
+}
+"""The commands as the help shows them: the panels, and what is in each."""
+
+
+class _InOrderOfUse(TyperGroup):
+    """Commands in panels of the help, in the order in which one needs them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        named = {
+            name: (panel, self.commands[name])
+            for panel, names in IN_ORDER_OF_USE.items()
+            for name in names
+        }
+        for panel, command in named.values():
+            command.rich_help_panel = panel  # type: ignore[attr-defined]
+        ordered = {name: command for name, (_, command) in named.items()}
+        self.commands = {**ordered, **self.commands}
+
 
 app = typer.Typer(
     name="mpc-rr",
+    cls=_InOrderOfUse,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     add_completion=False,
-    help="""
-Statistics on private data without a trusted collector.
-
-Parties, each holding one private record, and a coordinator whom nobody has to trust work together
-over an MQTT broker. They count exactly, without showing any record (exact_pairs); or each
-randomizes its answers, and shares and tables are estimated (rr_… and others); or they publish
-records in which nobody can be picked out (collaborative_…). The study file says which.
-
-Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]
-
-On several machines:  one [bold]mpc-rr coordinate[/], and a [bold]mpc-rr party[/] or
-[bold]mpc-rr host[/] wherever the records are, all with the same study file and broker.
-""",
+    # A line in this text would be a line on the screen, however wide that is.
+    help="Statistics on private data without a trusted collector.\n\n"
+    "Parties, each holding one private record, and a coordinator whom nobody has to trust work "
+    "together over an MQTT broker. They count exactly, without showing any record (exact_pairs); "
+    "or each randomizes its answers, and shares and tables are estimated (rr_… and others); or "
+    "they publish records in which nobody can be picked out (collaborative_…). The study file says "
+    "which.\n\n"
+    "Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]",
 )
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's TOML file.")]

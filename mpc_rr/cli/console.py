@@ -53,11 +53,13 @@ def plain_errors(verbose: bool, plugins: Sequence[Path] | None = None) -> Iterat
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, told how much is done, of how much."""
+    """A bar on standard error, told how much is done, of how much; none where nobody looks."""
     console = messages()
+    if not console.is_terminal:
+        yield lambda _done, _of: None
+        return
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
-    hidden = not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
 
@@ -72,7 +74,9 @@ def run_app(app: typer.Typer) -> None:
     """Run a command line to its end; usage errors, too, are one line."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            # On Windows a pipe would get one of the old encodings, without ε and lines of tables.
+            encoding = "utf-8" if sys.platform == "win32" else None
+            stream.reconfigure(encoding=encoding, errors="replace")
     try:
         code = app(standalone_mode=False)
     except Exception as error:

@@ -1,6 +1,5 @@
 """Commands of those who answer: party, host."""
 
-import asyncio
 import contextlib
 import math
 import re
@@ -40,6 +39,7 @@ from mpc_rr.cli.app import (
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
+from mpc_rr.network import loop
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
@@ -237,7 +237,7 @@ def _run_parties(
     for own in terms.values():
         study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
     watch = party_watcher(messages())
-    return asyncio.run(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
+    return loop.run(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """Commands that run studies: run, check, coordinate, broker."""
 
-import asyncio
 import contextlib
 import datetime as dt
 import json
@@ -34,6 +33,7 @@ from mpc_rr.cli.app import (
 )
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import Aborted, InputError, InternalError, ResultsError
+from mpc_rr.network import loop
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.results.folder import check_folder, result_file, write_results
@@ -153,7 +153,7 @@ def coordinate(
         url = BrokerUrl.parse(broker, broker_ca)
         folder = _result_folder(out, study)
         started = time.monotonic()
-        result = asyncio.run(
+        result = loop.run(
             coordinate_study(
                 study, url, seed=seed, announce=_announce(study, url), watch=_watch(as_json)
             )

@@ -26,6 +26,8 @@ from mpc_rr.network.address import BrokerUrl
 START_S = 15.0
 STOP_S = 10.0
 LOOPBACK = "127.0.0.1"
+NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+"""What a new session is on Windows: Ctrl-C does not reach the guard and its broker."""
 
 # max_consumers: the default stops at 1,000 QoS-1 subscriptions ("maximum consumers limit reached").
 # max_ack_pending: so many payloads (of 256 KiB at most) may be on their way to one subscriber; what
@@ -183,14 +185,15 @@ def _launch(
     configuration.write_text(
         CONFIGURATION.format(
             name=name,
-            store=json.dumps((folder / "jetstream").as_posix()),
+            store=json.dumps((folder / "jetstream").as_posix(), ensure_ascii=False),
             host=json.dumps(host),
             port=port,
             user=json.dumps(user),
             password=json.dumps(password),
             replicas=replicas,
             cluster=cluster,
-        )
+        ),
+        encoding="utf-8",
     )
     command = [str(executable()), "--config", str(configuration)]
     return subprocess.Popen(
@@ -198,6 +201,7 @@ def _launch(
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
+        creationflags=NEW_GROUP,
     )
 
 

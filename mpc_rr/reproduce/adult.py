@@ -99,6 +99,8 @@ def _fetch(url: str, progress: Callable[[int, int], None], size: int) -> bytes:
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         known = getattr(error, "reason", None) or getattr(error, "strerror", None)
         reason = one_line(str(known or error)) or type(error).__name__
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()  # it is an answer, too
         raise DataError(
             f"cannot download {url}: {reason}; get the file elsewhere; `mpc-rr reproduce` takes "
             "it with --data"

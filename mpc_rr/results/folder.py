@@ -9,7 +9,6 @@ anything is computed from it: if the computing is cut short, ``NAME.unfinished``
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -210,7 +209,9 @@ def _in_the_making(folder: Path) -> Iterator[_Making]:
         place.path.mkdir(exist_ok=True)
         place.path.chmod(0o755)
         yield place
-        os.replace(place.path, folder)  # noqa: PTH105  (over an empty folder too)
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # it may be there if it is empty; Windows would not replace it
+        place.path.rename(folder)
     except OSError as error:
         rest = ""
         if place is not None and place.keep:

@@ -4,6 +4,7 @@ Its JSON Schema is ``docs/result.schema.json``, made by `json_schema`. Format 1 
 (`mpc_rr.results.format1`); ``docs/compatibility.md`` says what reads what.
 """
 
+import inspect
 from typing import Any, Literal
 
 import msgspec
@@ -129,6 +130,9 @@ def json_schema() -> dict[str, Any]:
     (result, party), components = msgspec.json.schema_components(
         (ResultFile, PartyResult), ref_template="#/$defs/{name}"
     )
+    for component in components.values():
+        if "description" in component:  # from Python 3.13 on a docstring is not indented
+            component["description"] = inspect.cleandoc(component["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "result.json of mpc-rr, format version 2",

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
+import typer
 from cli_helpers import (
     STUDY,
     assert_one_line,
@@ -18,6 +20,7 @@ from cli_helpers import (
 )
 from helpers import crosstabs
 
+from mpc_rr.cli.app import IN_ORDER_OF_USE, app
 from mpc_rr.study.file import load_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
@@ -205,3 +208,13 @@ def test_help_teaches(here, command):
     code, out, _ = here(*command.split(), "--help")
     assert code == 0
     assert "Usage" in out
+
+
+def test_the_help_shows_commands_in_order_of_use(here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = here("--help")
+    panels = re.findall("^╭─ (.*?) ─", out, flags=re.MULTILINE)
+    assert panels == ["Options", *IN_ORDER_OF_USE]
+    commands = [name for names in IN_ORDER_OF_USE.values() for name in names]
+    assert re.findall("^│ ([a-z]+) ", out, flags=re.MULTILINE) == commands
+    assert commands == list(typer.main.get_command(app).commands), "every command has a panel"
