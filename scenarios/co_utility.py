@@ -36,7 +36,7 @@ from rich.table import Table
 
 from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.running import run_study
+from mpc_rr.running import simulate
 from mpc_rr.schema import Record
 from mpc_rr.study.file import Scenario, load_scenario
 
@@ -46,16 +46,6 @@ INCOME_STEPS = (0, 15, 30, 60, 201)
 """Limits of the income classes, in steps of 100."""
 INTERESTS = (0.0, 0.25, 0.5, 1.0)
 CONCERNS = (0.0, 0.01, 0.1, 1.0)
-
-
-class Given(Scenario, frozen=True):
-    """The survey with records of our choice."""
-
-    people: tuple[Record, ...] = ()
-
-    def records(self) -> list[Record]:
-        """The records."""
-        return list(self.people)
 
 
 @dataclass(frozen=True)
@@ -75,8 +65,7 @@ def play(survey: Scenario, people: list[Record], seed: int) -> KAnonymous:
     """One study, simulated."""
     count = msgspec.structs.replace(survey.study.parties, count=len(people), minimum=len(people))
     study = msgspec.structs.replace(survey.study, parties=count)
-    scenario = Given(survey.path, study, None, None, survey.faults, seed, tuple(people))
-    result = run_study(scenario, transport="memory", seed=seed).outcome.result
+    result = simulate(study, people, seed=seed).outcome.result
     assert isinstance(result, KAnonymous)
     return result
 

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from mpc_rr.network.loop import loop_factory as mqtt_loop_factory
+
 T = TypeVar("T")
 _here = threading.local()
 """In a thread of ours: the `_Thread` that it is."""
@@ -20,7 +22,7 @@ def run_to_end(
     main: Coroutine[Any, Any, T],
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
-    """Run a coroutine to its end in a fresh loop of this thread."""
+    """Run a coroutine to its end in a fresh loop of this thread, by default one for MQTT."""
 
     async def known() -> T:
         thread: _Thread[Any] | None = getattr(_here, "thread", None)
@@ -28,7 +30,7 @@ def run_to_end(
             thread.runs(asyncio.get_running_loop(), asyncio.current_task())
         return await main
 
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
+    with asyncio.Runner(loop_factory=loop_factory or mqtt_loop_factory()) as runner:
         return runner.run(known())
 
 
@@ -69,11 +71,17 @@ class _Thread(Generic[T]):
                 loop.call_soon_threadsafe(task.cancel)
 
 
-def here(work: Callable[[], T]) -> T:
-    """Do some work that runs an event loop, in another thread if this one has a running loop."""
+def _loop_is_running() -> bool:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
+        return False
+    return True
+
+
+def here(work: Callable[[], T]) -> T:
+    """Do some work that runs an event loop, in another thread if this one has a running loop."""
+    if not _loop_is_running():
         return work()
     thread = _Thread(work)
     try:

@@ -1,6 +1,4 @@
-import ast
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,14 +135,3 @@ def test_everything_promised_at_the_top_is_there():
         assert getattr(mpc_rr, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = mpc_rr.nonsense
-
-
-def test_type_checkers_are_promised_the_same_as_everybody():
-    tree = ast.parse(Path(mpc_rr.__file__).read_text())
-    typed = [
-        alias.asname
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mpc_rr.")
-        for alias in node.names
-    ]
-    assert sorted(typed) == mpc_rr.__all__

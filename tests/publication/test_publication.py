@@ -49,7 +49,7 @@ from mpc_rr.show.words import Words
 from mpc_rr.simulation.faults import Faults, PartyFault
 from mpc_rr.study.file import load_scenario
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 SIZES = (2, 3, 2)
 RECORDS = random_records(24, SIZES, seed=3)
 SCENARIOS = {

@@ -19,7 +19,7 @@ name = "exact_pairs"
 [parties]
 count = 4
 """
-SCENARIOS = Path(__file__).parent.parent / "scenarios"
+SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def load(tmp_path, text):

@@ -150,7 +150,7 @@ def test_a_full_disk_leaves_no_half_folder(tmp_path):
 
 def test_when_results_cannot_be_written_they_are_printed(tmp_path):
     """Files may not grow past 2,000 bytes in this process: as good as a full disk."""
-    scenario = str(Path(__file__).parent.parent / "scenarios" / "silent_party.toml")
+    scenario = str(Path(__file__).parents[2] / "scenarios" / "silent_party.toml")
     done = subprocess.run(
         [sys.executable, "-m", "mpc_rr", "run", scenario, "--transport", "memory",
          "--out", str(tmp_path / "out"), "--json"],

@@ -354,8 +354,8 @@ def test_a_party_that_was_left_out_can_show_it(tmp_path):
                 inner = sub(label)
                 gather = inner.gather
 
-                async def gathered(kind, *, check=None):
-                    found = await gather(kind, check=check)
+                async def gathered(kind, *, check=None, **options):
+                    found = await gather(kind, check=check, **options)
                     lost = found.messages.pop("party-05")
                     raw = next(r for r in self.mailbox.transcript if lost.codes in r)
                     self.mailbox.transcript.remove(raw)
