@@ -8,12 +8,15 @@ available as ``as_printed``, to reproduce its table.)
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.errors import InputError
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 Clusters = list[tuple[int, ...]]
 Dependences = npt.NDArray[np.float64]
@@ -66,6 +69,8 @@ def _ranked_pairs(
 def dependence_graph(names: Sequence[str], dependences: Dependences) -> "nx.Graph[str]":
     """The complete graph of attributes; ``weight`` is how strongly two depend on each other."""
     _check_dependences(dependences, len(names))
+    import networkx as nx  # noqa: PLC0415  (few commands need it, all would wait for it)
+
     graph: nx.Graph[str] = nx.Graph()
     graph.add_nodes_from(names)
     for i, first in enumerate(names):
@@ -90,6 +95,8 @@ def power_iteration_clusters(
     names = list(graph)
     if not 1 <= clusters <= len(names):
         raise InputError(f"{len(names)} attributes cannot make {clusters} clusters")
+    import networkx as nx  # noqa: PLC0415  (few commands need it, all would wait for it)
+
     affinity = nx.to_numpy_array(graph, nodelist=names, weight="weight")
     if as_printed:
         affinity = np.divide(1.0, affinity, out=np.zeros_like(affinity), where=affinity > 0)

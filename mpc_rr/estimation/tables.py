@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 
 from mpc_rr.errors import InputError
@@ -191,6 +190,8 @@ class TreeModel:
     @classmethod
     def from_pairs(cls, tables: Tables, sizes: Sequence[int]) -> "TreeModel":
         """The tree of the strongest dependences among these pair tables (all pairs are needed)."""
+        import networkx as nx  # noqa: PLC0415  (few commands need it, all would wait for it)
+
         graph: nx.Graph[int] = nx.Graph()
         graph.add_nodes_from(range(len(sizes)))
         for pair, table in tables.items():
