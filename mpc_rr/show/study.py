@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from mpc_rr.errors import InternalError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
@@ -18,6 +19,10 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
     """Everything a person wants to see at the end of a run; ``found`` is what was written."""
     outcome = result.outcome
     show_publication(console, found, result.study.schema)
+    broken = [end for end in result.parties.values() if isinstance(end, InternalError)]
+    if broken and outcome.result is not None:
+        count = "one party" if len(broken) == 1 else f"{len(broken):,} parties"
+        say(console, f"the program of {count} failed. {broken[0]}.", "Warning")
     messages = sum(t.messages_up + t.messages_down for t in outcome.traffic.values())
     carried = sum(t.bytes_up + t.bytes_down for t in outcome.traffic.values())
     say(

@@ -26,6 +26,7 @@ from mpc_rr.privacy.disclosures import ExactSum, Told, Unstated
 from mpc_rr.protocols import registry
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.ending import Draft, Ending, published
 from mpc_rr.publication.parts import (
     Axis,
@@ -44,6 +45,7 @@ from mpc_rr.results.verification import publish_anew, verify
 from mpc_rr.running import run_study
 from mpc_rr.show.fragment import fragment
 from mpc_rr.show.report import report
+from mpc_rr.show.study import show_result
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.show.words import Words
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -649,3 +651,23 @@ def test_no_kind_of_ending_is_known_outside_its_own_publication():
     pattern = re.compile(rf"(isinstance\([^)]*|case )\b({'|'.join(kinds)})\b")
     for path in (ROOT / "mpc_rr").rglob("*.py"):
         assert not pattern.search(path.read_text()), path
+
+
+def test_a_program_that_failed_is_told_although_the_study_went_on():
+    """Without it, a fault in a party's own code looks like silence."""
+
+    class Broken(RRIndependent, frozen=True, tag="broken"):
+        async def party(self, session, schema, record):
+            if session.me == "party-01":
+                raise ZeroDivisionError("no such thing")
+            return await super().party(session, schema, record)
+
+    records = random_records(12, (2, 3), seed=1)
+    scenario = make_scenario(records, (2, 3), protocol=Broken(keep=0.6), minimum=5)
+    run = run_study(scenario, transport="memory", seed=1)
+    text = io.StringIO()
+    show_result(Console(file=text, width=200), run, run.publication, 0.0)
+    assert "Warning: the program of one party failed. party-01: its program failed" in (
+        text.getvalue()
+    )
+    assert "ZeroDivisionError: no such thing" in text.getvalue()
