@@ -3,6 +3,7 @@
 import contextlib
 import datetime as dt
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from enum import StrEnum
@@ -230,9 +231,10 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
     if as_json:
         print_json(json.loads(to_json(file)) | {"folder": str(folder)})
     else:
-        show_result(Console(), result, file.publication, seconds)
+        console = Console()
+        show_result(console, result, file.publication, seconds)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
-        Console().print(Text(f"{what} {folder}"), soft_wrap=True)
+        console.print(Text(f"{what} {folder}"), soft_wrap=True)
     if result.outcome.result is None:
         broken = [end for end in result.parties.values() if isinstance(end, InternalError)]
         why = "; ".join([result.outcome.cause, *(str(end) for end in broken[:1])])
@@ -243,9 +245,8 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
 @contextlib.contextmanager
 def _computing(result: StudyResult, *, quiet: bool) -> Iterator[None]:
     """Say what takes so long, where anything is computed."""
-    console = messages()
-    if quiet or result.outcome.result is None or not console.is_terminal:
+    if quiet or result.outcome.result is None or not sys.stderr.isatty():
         yield
         return
-    with console.status("computing what the study publishes"):
+    with messages().status("computing what the study publishes"):
         yield

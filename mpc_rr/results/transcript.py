@@ -62,7 +62,12 @@ def cost_csv(outcome: Outcome) -> str:
     """
     fields = Traffic.__struct_fields__
     lines: list[list[Any]] = [["party", "session", "step", *fields]]
-    for (session, step, peer), traffic in sorted(outcome.traffic.items()):
-        party = "everyone" if peer == EVERYONE else peer
-        lines.append([party, session, step, *msgspec.structs.astuple(traffic)])
+    peers: dict[tuple[str, str], list[str]] = {}
+    for session, step, peer in outcome.traffic:
+        peers.setdefault((session, step), []).append(peer)
+    for session, step in sorted(peers):  # names alone sort much faster than whole keys
+        for peer in sorted(peers[session, step]):
+            party = "everyone" if peer == EVERYONE else peer
+            traffic = outcome.traffic[session, step, peer]
+            lines.append([party, session, step, *msgspec.structs.astuple(traffic)])
     return csv_text(lines)
