@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from mpc_rr.anonymization.risk import linkage as linkage
     from mpc_rr.anonymization.risk import protection as protection
     from mpc_rr.anonymization.table import Microdata as Microdata
+    from mpc_rr.crypto.admission import SigningKey as SigningKey
     from mpc_rr.errors import DataError as DataError
     from mpc_rr.errors import Dropout as Dropout
     from mpc_rr.errors import InputError as InputError
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from mpc_rr.estimation.tables import best_pair_tables as best_pair_tables
     from mpc_rr.estimation.views import ViewDesign as ViewDesign
     from mpc_rr.estimation.views import best_views as best_views
+    from mpc_rr.network.address import BrokerUrl as BrokerUrl
     from mpc_rr.network.envelope import Message as Message
     from mpc_rr.network.envelope import Way as Way
     from mpc_rr.network.session.coordinator import CoordinatorSession as CoordinatorSession
@@ -136,10 +138,10 @@ if TYPE_CHECKING:
     from mpc_rr.study.definition import Study as Study
     from mpc_rr.study.file import Scenario as Scenario
     from mpc_rr.study.file import load_scenario as load_scenario
+    from mpc_rr.study.frames import records_from_frame as records_from_frame
     from mpc_rr.study.frames import schema_from_frame as schema_from_frame
     from mpc_rr.study.frames import study_from_frame as study_from_frame
     from mpc_rr.study.records import read_csv as read_csv
-    from mpc_rr.study.records import records_from_frame as records_from_frame
 
 __version__ = "0.1.0"
 
@@ -151,6 +153,7 @@ _NAMES = {
     "permuted",
     "mpc_rr.anonymization.risk": "information_loss linkage protection",
     "mpc_rr.anonymization.table": "Microdata",
+    "mpc_rr.crypto.admission": "SigningKey",
     "mpc_rr.errors": "DataError Dropout InputError Misconduct MpcRrError Refused ScenarioError",
     "mpc_rr.estimation.blocks": "independence_test",
     "mpc_rr.estimation.clusters": "merge_clusters",
@@ -167,6 +170,7 @@ _NAMES = {
     "mpc_rr.estimation.suppression": "suppress",
     "mpc_rr.estimation.tables": "TreeModel best_pair_tables",
     "mpc_rr.estimation.views": "ViewDesign best_views",
+    "mpc_rr.network.address": "BrokerUrl",
     "mpc_rr.network.envelope": "Message Way",
     "mpc_rr.network.session.coordinator": "CoordinatorSession",
     "mpc_rr.network.session.party": "PartySession",
@@ -202,8 +206,8 @@ _NAMES = {
     "mpc_rr.simulation.faults": "Faults PartyFault",
     "mpc_rr.study.definition": "Deadlines Parties Study",
     "mpc_rr.study.file": "Scenario load_scenario",
-    "mpc_rr.study.frames": "schema_from_frame study_from_frame",
-    "mpc_rr.study.records": "read_csv records_from_frame",
+    "mpc_rr.study.frames": "records_from_frame schema_from_frame study_from_frame",
+    "mpc_rr.study.records": "read_csv",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0605

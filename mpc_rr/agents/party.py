@@ -226,6 +226,9 @@ class Party:
                 )
             )
             return
+        if not invitation.identity.usable:
+            self._coordinator_lies("its keys cannot be used")
+            return
         if run_id(invitation) != opened.envelope.header.run:
             raise Rejected("other run")
         self.mailbox.run = opened.envelope.header.run

@@ -50,7 +50,7 @@ def _verified(signing: bytes, signature: bytes, data: bytes) -> bool:
         return False
     _seen_good[mark] = None
     if len(_seen_good) > SIGNATURES_KEPT:
-        del _seen_good[next(iter(_seen_good))]
+        _seen_good.pop(next(iter(_seen_good), b""), None)
     return True
 
 

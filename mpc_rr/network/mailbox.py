@@ -30,16 +30,15 @@ from mpc_rr.network.envelope import (
     Message,
 )
 from mpc_rr.network.sealed import Opened, Rejected, read, write
-from mpc_rr.network.transport import Transport
+from mpc_rr.network.transport import AT_ONCE, Transport
 
 FILED_PER_SENDER = 256
 FILED_BY_COORDINATOR = 4096
 """More steps than any protocol has, with all its repetitions: who files more is flooding us."""
 
-AT_ONCE = 64
-"""So many messages are filed before others of this process get their turn."""
-LONGEST_PAUSE = 4.0
-"""How much longer than at first one waits, in the end, before one asks again."""
+MOST_PAUSES = 2
+"""For so many pauses one may put off asking again, because others' messages are coming in or this
+process is slow: not longer, or whoever sends junk keeps lost messages lost."""
 CLOCK_STEP_S = 1e-6
 """Less than this before a deadline is past it: a timer may not be able to wait for so little."""
 
@@ -66,21 +65,23 @@ class _Wait:
         self.missing = dict.fromkeys(self.wanted)
         self.wake = asyncio.Event()
         self.started = self.latest = asyncio.get_running_loop().time()
-        self.asked, self.asked_at = 0, self.started
-        """How often the missing were asked, and when at last."""
+        self.asked_at, self.put_off = self.started, 0
+        """When the missing were last asked (or were to be), and how often that was put off."""
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
         """When only so many are missing, how long after the latest to wait for them."""
 
-    def ask_at(self, ask_again_s: float) -> float:
-        """When to ask for what is missing: after a silence, which is longer each time.
+    def ask_at(self, pause_s: float) -> float:
+        """When to ask for what is missing: every pause, but not while others' messages come in.
 
-        As long as messages of others come in, the missing ones may well be among those on their
-        way; whoever asks for them then makes everybody's way longer.
+        Then the missing ones may well be among those on their way, and whoever asks for them makes
+        everybody's way longer.
         """
-        pause_s = ask_again_s * min(2.0**self.asked, LONGEST_PAUSE)
-        return max(self.latest, self.asked_at) + pause_s
+        if 0 < len(self.missing) <= self.spared:  # they are waited for no longer than that
+            pause_s = min(pause_s, self.stragglers_s / 3)
+        quiet = max(self.asked_at + pause_s, self.latest + pause_s / 10)
+        return min(quiet, self.asked_at + MOST_PAUSES * pause_s)
 
     def deadline(self, timeout_s: float) -> float:
         """When this wait ends at the latest, as things stand."""
@@ -310,9 +311,11 @@ class Mailbox:
         ``late_s``: how much later than planned we got our turn in a busy process.
         """
         wait.asked_at = self.now()
-        if self.transport.behind or late_s > self.ask_again_s / 2:
+        slow = self.transport.behind or late_s > self.ask_again_s / 2
+        if slow and wait.put_off < MOST_PAUSES:
+            wait.put_off += 1
             return
-        wait.asked += 1
+        wait.put_off = 0
         for sender in wait.missing:
             if sender in self.keys:
                 self.spawn(self._ask_again, wait, sender)

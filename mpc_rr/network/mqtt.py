@@ -29,6 +29,7 @@ from mpc_rr.errors import BrokerError
 from mpc_rr.network.address import BrokerUrl, proxy_settings, tls_context
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
+from mpc_rr.network.transport import AT_ONCE
 from mpc_rr.randomness import Randomness
 
 LOGGER = logging.getLogger("mpc_rr.mqtt")
@@ -39,8 +40,6 @@ ABANDON_S = 1.0
 RECONNECT_S = 60.0
 SEND_S = 120.0
 IN_FLIGHT = 8
-AT_ONCE = 64
-"""So many messages are handed over before those who got them get their turn."""
 SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
 INBOX_MESSAGES = 65536

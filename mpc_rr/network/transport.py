@@ -2,6 +2,9 @@
 
 from typing import Protocol
 
+AT_ONCE = 64
+"""So many messages are handed over, or filed, before others of this process get their turn."""
+
 
 class Transport(Protocol):
     """One agent's way to the network. It carries bytes and understands none of them."""

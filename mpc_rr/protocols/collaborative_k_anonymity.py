@@ -53,8 +53,9 @@ from mpc_rr.protocols.board.commitment import (
     commit_party,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
-from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys, MixOptions
+from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys
 from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
+from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema

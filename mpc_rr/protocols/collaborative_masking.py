@@ -48,7 +48,7 @@ from mpc_rr.protocols.board.commitment import (
 )
 from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, check_roles
 from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
-from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixOptions, RelayKeys
+from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, RelayKeys
 from mpc_rr.protocols.mix.cascade import (
     Delivered,
     mix_coordinator,
@@ -57,6 +57,7 @@ from mpc_rr.protocols.mix.cascade import (
     post_keys_party,
     relay_role,
 )
+from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness

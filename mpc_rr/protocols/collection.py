@@ -24,7 +24,7 @@ from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.publication.ending import Ending, Setting
+from mpc_rr.publication.ending import DIGEST_BYTES, Ending, Setting
 from mpc_rr.publication.first_stage import FirstStage
 from mpc_rr.publication.reports import (
     CODE_BYTES,
@@ -80,6 +80,8 @@ def plausible(session: PartySession, at_least: int | None = None) -> Callable[[A
     def check(taken: AnswersTaken) -> None:
         if not fewest <= taken.answered <= taken.asked <= session.most:
             raise ValueError(f"{taken.answered} answers of {taken.asked} parties")
+        if len(taken.digest) != DIGEST_BYTES:
+            raise ValueError(f"a digest has {DIGEST_BYTES} bytes")
 
     return check
 

@@ -7,6 +7,10 @@ import msgspec
 from mpc_rr.publication.ending import Ending, Setting
 from mpc_rr.publication.parts import Note, Participation, Publication
 
+FIRST_STAGE = b"\1"
+"""Makes its digest longer than one that a coordinator announces: nobody who has the first stage's
+result can be told that others, who have the second's, have the same."""
+
 
 class FirstStage(Ending, frozen=True):
     """The result of the first stage, and why there is no other."""
@@ -23,9 +27,10 @@ class FirstStage(Ending, frozen=True):
     @property
     def digest(self) -> bytes:
         """What parties compare: the first stage's result, and how the second ended."""
-        ended = f"{self.asked}/{self.answered}/{self.fewest}".encode()
-        parts = (b"mpc-rr first stage\0", self.found.digest, self.answers_digest, ended)
-        return hashlib.sha256(b"".join(parts)).digest()
+        numbers = (self.asked, self.answered, self.fewest)
+        parts = (self.found.digest, self.answers_digest, *(str(n).encode() for n in numbers))
+        whole = b"".join(len(part).to_bytes(8) + part for part in parts)
+        return FIRST_STAGE + hashlib.sha256(b"mpc-rr first stage\0" + whole).digest()
 
     def participation(self, study: Setting) -> Participation:
         """Those of the first stage."""
@@ -38,7 +43,8 @@ class FirstStage(Ending, frozen=True):
         warning = Note(
             text=f"The second stage came to nothing: {self.answered} of {self.asked} parties "
             f"answered in time, at least {self.fewest} are needed. This is what the first stage "
-            "found; what it cost each party is that of both stages, for whoever answered both.",
+            "found; what it cost each party is that of both stages, for whoever answered both. "
+            "Only receipts of parties show whether the coordinator left answers out.",
             severity="warning",
         )
         return msgspec.structs.replace(made, notes=(warning, *made.notes))

@@ -52,7 +52,7 @@ NOT_COMPUTED = Note(
 def check_folder(folder: Path) -> None:
     """Make sure, before a study starts, that its results can be put there."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder} exists already; name another folder with --out")
+        raise InputError(f"{folder} exists already; name another folder")
     place = folder.absolute().parent
     while not place.exists():
         place = place.parent
@@ -273,8 +273,9 @@ def _text(path: Path, name: str) -> str:
         raise InputError(f"{place} is damaged: it is no text") from None
 
 
-def read_folder(path: Path) -> ResultFolder:
+def read_folder(path: str | Path) -> ResultFolder:
     """The result folder at this place; `InputError` if there is none, or it is of another kind."""
+    path = Path(path)
     if not path.is_dir():
         raise InputError(f"there is no folder {path}")
     text = _text(path, "result.json")

@@ -1,9 +1,13 @@
 """A study whose parties are spread over processes of this machine."""
 
 import asyncio
+import contextlib
 import dataclasses
 import multiprocessing
-from collections.abc import Mapping
+import multiprocessing.process
+import signal
+import threading
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 
 from mpc_rr.agents.watching import Watch
@@ -28,22 +32,25 @@ async def on_hosts(
     people = list(zip(scenario.party_names(), scenario.records(), strict=True))
     parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
     spawn = multiprocessing.get_context("spawn")
-    others = multiprocessing.active_children()
+    own: set[multiprocessing.process.BaseProcess] = set()
     pool = ProcessPoolExecutor(
         len(parts), mp_context=spawn, initializer=load_plugins, initargs=(plugins(),)
     )
     running: list[asyncio.Future[dict[str, Ending | MpcRrError]]] = []
     try:
-        running = [
-            loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
-            for part in parts
-        ]
+        with _starting, _deaf_to_ctrl_c():
+            others = set(multiprocessing.active_children())
+            running = [
+                loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
+                for part in parts
+            ]
+            own = set(multiprocessing.active_children()) - others
         result = await coordinate_study(
             study, broker, seed=seed, watch=watch, faults=scenario.faults
         )
         finished = await asyncio.gather(*running, return_exceptions=True)
     except BaseException:
-        for process in set(multiprocessing.active_children()) - set(others):
+        for process in own:
             process.terminate()  # it would wait for a coordinator that is gone
         for one in running:
             one.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
@@ -57,6 +64,23 @@ async def on_hosts(
         else:
             ends |= end
     return dataclasses.replace(result, parties=ends)
+
+
+_starting = threading.Lock()
+"""Another study of this process may start hosts, too; each ends its own."""
+
+
+@contextlib.contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started meanwhile do not hear Ctrl-C: this one ends them, quietly."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _host(

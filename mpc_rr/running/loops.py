@@ -94,8 +94,10 @@ def here(work: Callable[[], T]) -> T:
 async def beside(work: Callable[[], T]) -> T:
     """Do some work that runs an event loop in another thread, while this loop goes on."""
     thread = _Thread(work)
+    ending = asyncio.wrap_future(thread.future)
+    ending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
-        return await asyncio.shield(asyncio.wrap_future(thread.future))
+        return await asyncio.shield(ending)
     except asyncio.CancelledError:
         await asyncio.to_thread(thread.stop)
         raise

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpc_rr.errors import InputError
 from mpc_rr.publication.parts import Publication, Table
-from mpc_rr.results.folder import write_results
+from mpc_rr.results.folder import check_folder, write_results
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.verification import verify as verify_folder
 from mpc_rr.show.fragment import STYLE, fragment, text_of
@@ -15,7 +15,10 @@ from mpc_rr.show.words import Words
 
 
 class Tables(Mapping[tuple[str, ...], Table]):
-    """What a study published in tables, by the names of their attributes, in any order."""
+    """What a study published in tables, by the names of their attributes.
+
+    They may be named in any order; the table's axes are in the order of the schema.
+    """
 
     def __init__(self, found: Publication) -> None:
         self._by_names = {tuple(axis.attribute for axis in t.axes): t for t in found.tables}
@@ -25,7 +28,7 @@ class Tables(Mapping[tuple[str, ...], Table]):
         for known, table in self._by_names.items():
             if sorted(known) == sorted(wanted):
                 return table
-        raise KeyError(names)
+        raise KeyError(f"{' × '.join(wanted)}; there are {', '.join(map(str, self._by_names))}")
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self._by_names)
@@ -40,6 +43,12 @@ class Tables(Mapping[tuple[str, ...], Table]):
 class Run(StudyResult):
     """How a study ended, with what one does with it. A notebook shows what it found."""
 
+    def __repr__(self) -> str:
+        ended = (
+            "aborted" if self.outcome.result is None else f"{len(self.publication.tables)} tables"
+        )
+        return f"Run({self.study.title!r}, {self.study.protocol.name}, {ended})"
+
     @property
     def tables(self) -> Tables:
         """The published tables: ``run.tables["car", "place"]``."""
@@ -47,6 +56,7 @@ class Run(StudyResult):
 
     def save(self, folder: str | Path) -> Path:
         """Write the result folder, which must not be there yet; returns its path."""
+        check_folder(Path(folder))
         write_results(self, Path(folder))
         return Path(folder)
 

@@ -27,7 +27,7 @@ from mpc_rr.running.run import Run
 from mpc_rr.simulation.clock import VirtualClockLoop
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import Scenario
-from mpc_rr.study.records import records_of
+from mpc_rr.study.frames import records_of
 
 
 def run_study(
@@ -35,7 +35,7 @@ def run_study(
     data: Any = None,
     *,
     transport: Literal["memory", "mqtt"] = "mqtt",
-    broker: BrokerUrl | None = None,
+    broker: BrokerUrl | str | None = None,
     seed: int | None = None,
     hosts: int = 0,
     registrar: SigningKey | None = None,
@@ -51,12 +51,15 @@ def run_study(
     run here.
     """
     played = _played(scenario, data)
+    if transport not in ("memory", "mqtt"):
+        raise InputError(f"transport is 'memory' or 'mqtt', not {transport!r}")
     if transport == "memory":
         if hosts:
-            raise InputError("a simulation in memory is one process; --hosts goes with mqtt")
+            raise InputError("a simulation in memory is one process; hosts go with mqtt")
         chosen = played.seed if seed is None else seed
         return here(lambda: _simulated(played, chosen, registrar, watch))
-    return here(lambda: _in_earnest(played, broker, seed, hosts, registrar, watch))
+    url = BrokerUrl.parse(broker) if isinstance(broker, str) else broker
+    return here(lambda: _in_earnest(played, url, seed, hosts, registrar, watch))
 
 
 async def run_study_async(
@@ -64,7 +67,7 @@ async def run_study_async(
     data: Any = None,
     *,
     transport: Literal["memory", "mqtt"] = "mqtt",
-    broker: BrokerUrl | None = None,
+    broker: BrokerUrl | str | None = None,
     seed: int | None = None,
     hosts: int = 0,
     registrar: SigningKey | None = None,
@@ -98,6 +101,11 @@ def _played(scenario: Scenario | Study, data: Any) -> Scenario:
             return scenario
         given = records_of(data, scenario.study.schema)
         return msgspec.structs.replace(scenario, given=given)
+    if not isinstance(scenario, Study):
+        raise InputError(
+            f"a study or a scenario is needed, not {type(scenario).__name__}; load_scenario reads "
+            "a file"
+        )
     if data is None:
         raise InputError("a study without its scenario file needs data: a frame, or records")
     return Scenario.of(scenario, records_of(data, scenario.schema))

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, ScenarioError
 from mpc_rr.network.lifecycle import AGENT_MESSAGES
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import protocol_from
 from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Schema
+from mpc_rr.study.file_errors import in_plain_words
 
 
 class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -76,12 +78,20 @@ class Study(Definition, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """A study made in Python is the one that would be read from a file: 2 is 2.0 there."""
-        for field in ("schema", "protocol", "parties", "deadlines"):
-            given = getattr(self, field)
+        if not isinstance(self.protocol, StudyProtocol):
+            raise ScenarioError("protocol: give a protocol with its options: RRViews(epsilon=2)")
+        kinds: dict[str, type[msgspec.Struct]] = {
+            "schema": Schema, "protocol": type(self.protocol),
+            "parties": Parties, "deadlines": Deadlines,
+        }  # fmt: skip
+        for field, kind in kinds.items():
             try:
-                read = msgspec.convert(msgspec.to_builtins(given), type(given))
+                plain = msgspec.to_builtins(getattr(self, field), enc_hook=_as_python)
+                read = msgspec.convert(plain, kind)
             except msgspec.ValidationError as error:
-                raise InputError(f"{field}: {error}") from None
+                raise ScenarioError(in_plain_words(error, kind, start=field)) from None
+            except TypeError as error:
+                raise ScenarioError(f"{field}: {error}") from None
             msgspec.structs.force_setattr(self, field, read)
 
     @property
@@ -149,7 +159,7 @@ class Study(Definition, frozen=True, kw_only=True):
         stated = self.protocol.stated(self.setting)
         _disclosed[id(self)] = (self, stated)
         if len(_disclosed) > STUDIES_KEPT:
-            del _disclosed[next(iter(_disclosed))]
+            _disclosed.pop(next(iter(_disclosed), 0), None)
         return stated
 
     def check_open(self) -> None:
@@ -160,6 +170,13 @@ class Study(Definition, frozen=True, kw_only=True):
                 f"study {self.name!r} ended on {self.expires}; nothing was sent (today is {today}, "
                 "UTC)"
             )
+
+
+def _as_python(value: Any) -> Any:
+    """A number of numpy's as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be written to a file")
 
 
 STUDIES_KEPT = 8

@@ -111,11 +111,12 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     registrar: str | None = None
 
 
-def load_scenario(path: Path, data: Path | None = None) -> Scenario:
+def load_scenario(path: str | Path, data: str | Path | None = None) -> Scenario:
     """Read and check a scenario file; `ScenarioError` says what is wrong and where in it.
 
     ``data`` is a CSV file to be used instead of the scenario's own data.
     """
+    path = Path(path)
     try:
         scenario = _scenario(path, *_parse(path))
     except (ScenarioError, SchemaError) as error:
@@ -123,7 +124,7 @@ def load_scenario(path: Path, data: Path | None = None) -> Scenario:
         raise ScenarioError(text if str(path) in text else f"{path}: {text}") from None
     if data is None:
         return scenario
-    return msgspec.structs.replace(scenario, csv=data, generator=None)
+    return msgspec.structs.replace(scenario, csv=Path(data), generator=None)
 
 
 def _parse(path: Path) -> tuple[_File, StudyProtocol]:

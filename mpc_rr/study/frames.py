@@ -1,4 +1,4 @@
-"""A schema, or a whole study, from a data frame: without a file.
+"""Records, a schema, or a whole study from a data frame: without a file.
 
 What a column becomes follows the same rules as a draft from a CSV file (`mpc_rr.study.suggesting`).
 """
@@ -6,9 +6,12 @@ What a column becomes follows the same rules as a draft from a CSV file (`mpc_rr
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from mpc_rr.errors import DataError, ScenarioError
 from mpc_rr.protocols.interface import StudyProtocol
-from mpc_rr.schema import Attribute, Schema, interval_labels
+from mpc_rr.schema import Attribute, Record, Schema, interval_labels
 from mpc_rr.study.checks import check_study, name_from, protocol_of
 from mpc_rr.study.columns import (
     categories_of,
@@ -58,18 +61,26 @@ def schema_from_frame(
     stray = [name for name in edges if name not in names]
     if stray:
         raise DataError(f"bins are given for {stray[0]!r}, which is not among the columns")
-    made, lengths = [], set()
-    for name in names:
-        column = column_of(frame, name)
-        values = values_of(column, name)
-        lengths.add(len(values))
+    held = {name: column_of(frame, name) for name in names}
+    listed = {name: values_of(column, name) for name, column in held.items()}
+    _check_lengths({name: len(values) for name, values in listed.items()})
+    made = []
+    for name, values in listed.items():
+        column = held[name]
         if name in edges:
             made.append(_binned(name, values, edges[name], missing))
         else:
             made.append(_attribute(name, _suggested(name, column, values), values, missing))
-    if len(lengths) != 1 or not max(lengths):
-        raise DataError("the columns are empty, or of different lengths")
     return Schema(tuple(made))
+
+
+def _check_lengths(lengths: Mapping[str, int]) -> None:
+    if not lengths or not max(lengths.values()):
+        raise DataError("the frame is empty: it has no columns, or no rows")
+    name, first = next(iter(lengths.items()))
+    other = next((n for n, length in lengths.items() if length != first), None)
+    if other is not None:
+        raise DataError(f"column {other!r} has {lengths[other]} rows, but {name!r} has {first}")
 
 
 def study_from_frame(  # noqa: PLR0913  (one for each line of a study file)
@@ -111,6 +122,10 @@ def study_from_frame(  # noqa: PLR0913  (one for each line of a study file)
 def _protocol(given: StudyProtocol | Mapping[str, Any] | str) -> StudyProtocol:
     if isinstance(given, StudyProtocol):
         return given
+    if not isinstance(given, str | Mapping):
+        raise ScenarioError(
+            "protocol: give a protocol with its options (RRViews(epsilon=2)), a table, or a name"
+        )
     found = protocol_of({"name": given} if isinstance(given, str) else dict(given))
     if found is None:
         raise ScenarioError("protocol: 'name' is missing")
@@ -172,6 +187,53 @@ def _binned(
     name: str, values: Sequence[Any], edges: Sequence[float], missing: str | None
 ) -> Attribute:
     """A question with the bins that were given; `DataError` if a value is in none of them."""
-    attribute = _attribute(name, Bins(tuple(map(float, edges))), values, missing)
+    try:
+        rising = tuple(map(float, edges))
+    except (TypeError, ValueError):
+        raise DataError(f"bins of {name!r} are a list of numbers, the edges") from None
+    attribute = _attribute(name, Bins(rising), values, missing)
     encoded(values, attribute)
     return attribute
+
+
+# ── Records ────────────────────────────────────────────────────────────────────────────────────
+
+
+def records_of(data: Any, schema: Schema) -> tuple[Record, ...]:
+    """Records for parties: from a data frame, a dict of columns, or category numbers.
+
+    `DataError` if a category number is none.
+    """
+    codes = np.asarray(data) if isinstance(data, list | tuple | np.ndarray) else None
+    if codes is None:
+        codes = records_from_frame(data, schema)
+    elif codes.ndim != 2 or codes.shape[1] != len(schema.sizes) or codes.dtype.kind not in "iu":
+        raise DataError(
+            f"records are rows of {len(schema.sizes)} category numbers; for values as people write "
+            "them, give a data frame or a dict of columns"
+        )
+    outside = np.argwhere((codes < 0) | (codes >= np.array(schema.sizes)))
+    if len(outside):
+        row, column = outside[0]
+        raise DataError(
+            f"row {row + 1}: attribute {schema.names[column]!r} has no category number "
+            f"{codes[row, column]}"
+        )
+    return tuple(tuple(row) for row in codes.tolist())
+
+
+def records_from_frame(frame: Any, schema: Schema) -> npt.NDArray[np.int64]:
+    """Records as category numbers from a pandas or polars frame, or a dict of columns.
+
+    Other columns than the schema's are ignored. None, NaN, and what pandas and polars have for
+    missing values are no answer: the attribute's ``missing`` category, or a `DataError`. A number
+    means the category that is written like it, or else the one of the same value: 4.0 is "4".
+    Rows are counted from 1 in errors.
+    """
+    columns = [
+        encoded(values_of(column_of(frame, attribute.name), attribute.name), attribute)
+        for attribute in schema.attributes
+    ]
+    if len({len(column) for column in columns}) != 1 or not len(columns[0]):
+        raise DataError("the columns are empty, or of different lengths")
+    return np.stack(columns, axis=1)

@@ -6,14 +6,10 @@ import json
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from mpc_rr.errors import DataError
 from mpc_rr.schema import Record, Schema
-from mpc_rr.study.columns import column_of, encoded, values_of
 
 if TYPE_CHECKING:
     import _csv
@@ -31,11 +27,12 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def read_csv(path: Path, schema: Schema, rows_wanted: range | None = None) -> list[Record]:
+def read_csv(path: str | Path, schema: Schema, rows_wanted: range | None = None) -> list[Record]:
     """The records of a CSV file with a header line. Columns that are not asked for are ignored.
 
     ``rows_wanted`` picks records by number, counting from 1; the others are not looked at.
     """
+    path = Path(path)
     rows = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
     try:
         records = list(_records(path, rows, schema, rows_wanted))
@@ -123,43 +120,3 @@ def read_record(path: Path, schema: Schema) -> Record:
         return schema.encode(answers)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-
-
-def records_of(data: Any, schema: Schema) -> tuple[Record, ...]:
-    """Records for parties: from a data frame, a dict of columns, or category numbers.
-
-    `DataError` if a category number is none.
-    """
-    codes = np.asarray(data) if isinstance(data, list | tuple | np.ndarray) else None
-    if codes is None:
-        codes = records_from_frame(data, schema)
-    elif codes.ndim != 2 or codes.shape[1] != len(schema.sizes) or codes.dtype.kind not in "iu":
-        raise DataError(
-            f"records are rows of {len(schema.sizes)} category numbers; for values as people write "
-            "them, give a data frame or a dict of columns"
-        )
-    outside = np.argwhere((codes < 0) | (codes >= np.array(schema.sizes)))
-    if len(outside):
-        row, column = outside[0]
-        raise DataError(
-            f"row {row + 1}: attribute {schema.names[column]!r} has no category number "
-            f"{codes[row, column]}"
-        )
-    return tuple(tuple(row) for row in codes.tolist())
-
-
-def records_from_frame(frame: Any, schema: Schema) -> npt.NDArray[np.int64]:
-    """Records as category numbers from a pandas or polars frame, or a dict of columns.
-
-    Other columns than the schema's are ignored. None, NaN, and what pandas and polars have for
-    missing values are no answer: the attribute's ``missing`` category, or a `DataError`. A number
-    means the category that is written like it, or else the one of the same value: 4.0 is "4".
-    Rows are counted from 1 in errors.
-    """
-    columns = [
-        encoded(values_of(column_of(frame, attribute.name), attribute.name), attribute)
-        for attribute in schema.attributes
-    ]
-    if len({len(column) for column in columns}) != 1 or not len(columns[0]):
-        raise DataError("the columns are empty, or of different lengths")
-    return np.stack(columns, axis=1)

@@ -77,6 +77,14 @@ def test_the_first_stage_must_have_been_answered_by_enough():
     assert f"only {N - 5} of {N} parties answered" in run_.outcome.cause
 
 
+def test_nobody_is_told_that_others_have_the_same_if_they_have_the_second_stage_s_result():
+    """A coordinator announces the digest of answers itself: any 32 bytes it likes."""
+    run_ = run(CLUSTERED["each"], faults=silent(5), minimum=MINIMUM)
+    assert len(run_.outcome.result.digest) == 33
+    full = run(CLUSTERED["each"]).outcome.result
+    assert len(full.digest) == 32
+
+
 def test_its_digest_tells_how_the_second_stage_ended():
     run_ = run(CLUSTERED["each"], faults=silent(5), minimum=MINIMUM)
     ending = run_.outcome.result

@@ -27,12 +27,12 @@ from mpc_rr.protocols.mix.batch import (
     FinalKey,
     Found,
     MixKeys,
-    MixOptions,
     MixOutput,
     Onions,
     RelayKeys,
     Shuffled,
 )
+from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.publication.masks import MaskedRelease
 from mpc_rr.randomness import SeededRandomness

@@ -15,16 +15,8 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LAYER_BYTES, LayerKey, usable, wrap
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.protocols.mix import cascade as mix_cascade
-from mpc_rr.protocols.mix.batch import (
-    Batch,
-    FinalKey,
-    Found,
-    MixOptions,
-    Onions,
-    RelayKeys,
-    RouteKey,
-    Shuffled,
-)
+from mpc_rr.protocols.mix.batch import Batch, FinalKey, Found, Onions, RelayKeys, RouteKey, Shuffled
+from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.randomness import SeededRandomness
 
 SEAL = Identity(SeededRandomness(0)).seal

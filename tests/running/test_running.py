@@ -1,6 +1,7 @@
 """Running a study from Python: from a script, a coroutine, or a notebook."""
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -174,6 +175,54 @@ def test_what_one_does_with_a_run(tmp_path):
     page = run.report(tmp_path / "report.html")
     assert "<h1>A test</h1>" in page.read_text()
     assert "a0" in run._repr_html_()
+
+
+def test_a_folder_that_is_there_is_told_before_anything_is_written(tmp_path):
+    run = running.simulate(STUDY, RECORDS, seed=3)
+    folder = run.save(str(tmp_path / "run"))
+    with pytest.raises(InputError, match="exists already"):
+        run.save(folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+
+
+def test_a_run_shows_itself_in_a_line():
+    run = running.simulate(STUDY, RECORDS, seed=3)
+    assert repr(run) == "Run('A test', exact_pairs, 1 tables)"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda: running.run_study(STUDY, RECORDS, transport="pigeon"), "'memory' or 'mqtt'"),
+        (lambda: running.simulate("study.toml", RECORDS), "load_scenario reads a file"),
+        (lambda: running.run_study(STUDY, RECORDS, broker="pigeon://loft"), "pigeon"),
+    ],
+)
+def test_wrong_arguments_are_told(wrong, says):
+    with pytest.raises(InputError, match=says):
+        wrong()
+
+
+async def test_a_cancelled_study_prints_nothing(capfd):
+    heard = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+
+    async def endless():
+        await asyncio.sleep(3600)
+
+    from mpc_rr.running import loops  # noqa: PLC0415
+
+    waiting = asyncio.create_task(loops.beside(lambda: loops.run_to_end(endless())))
+    while not [t for t in threading.enumerate() if t.name == "mpc-rr study"]:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    del waiting
+    gc.collect()
+    await asyncio.sleep(0)
+    assert heard == []
+    assert capfd.readouterr().err == ""
 
 
 def test_a_report_that_cannot_be_written_is_one_clear_line(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mpc_rr.errors import DataError
 from mpc_rr.schema import Attribute, Schema, interval_labels
-from mpc_rr.study.records import records_from_frame
+from mpc_rr.study.frames import records_from_frame
 
 SEX = Attribute("sex", "nominal", ("Female", "Male", "no answer"), missing="no answer")
 CHILDREN = Attribute("children", "ordinal", ("0", "1", "2", "4", "unknown"), missing="unknown")

@@ -1,9 +1,10 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers import make_study
 
-from mpc_rr.errors import DataError, InputError, ScenarioError
+from mpc_rr.errors import DataError, ScenarioError
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.study.definition import study_from_json, study_json
 from mpc_rr.study.file import load_scenario
@@ -160,5 +161,12 @@ def test_a_study_made_in_python_has_the_digest_of_the_same_in_a_file():
 
 
 def test_a_study_made_in_python_with_options_of_another_kind_is_told_so():
-    with pytest.raises(InputError, match="protocol: Expected `float \\| null`, got `str`"):
+    with pytest.raises(ScenarioError, match=r"protocol\.keep: a number is due here"):
         make_study(5, protocol=RRIndependent(keep="half"))
+    with pytest.raises(ScenarioError, match="RRViews"):
+        make_study(5, protocol=RRIndependent)
+
+
+def test_numbers_of_numpy_are_numbers():
+    of_numpy = make_study(np.int64(5), protocol=RRIndependent(keep=np.float64(0.5)))
+    assert of_numpy.digest == make_study(5, protocol=RRIndependent(keep=0.5)).digest

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from mpc_rr.errors import DataError, InputError, ScenarioError, SchemaError
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.study.definition import Deadlines, Parties
-from mpc_rr.study.frames import schema_from_frame, study_from_frame
-from mpc_rr.study.records import records_from_frame
+from mpc_rr.study.frames import records_from_frame, schema_from_frame, study_from_frame
 
 PEOPLE = {
     "sex": ["F", "M"] * 20,
@@ -114,8 +113,8 @@ SEX = ["F", "M"] * 50
         ({"x": [[1], [2]], "sex": SEX[:2]}, {}, "row 1: attribute 'x': a list is no answer"),
         ({"x": ["a", None], "sex": SEX[:2]}, {"missing": None}, "'x': it has fewer"),
         ({"x": ["a", "b", None], "sex": SEX[:3]}, {"missing": None}, "row 3: column 'x' has no"),
-        ({"x": [1, 2], "sex": SEX}, {}, "of different lengths"),
-        ({"x": [], "sex": []}, {"bins": {"x": [0, 1, 2], "sex": [0, 1, 2]}}, "are empty"),
+        ({"x": [1, 2], "sex": SEX}, {}, "rows, but"),
+        ({"x": [], "sex": []}, {"bins": {"x": [0, 1, 2], "sex": [0, 1, 2]}}, "frame is empty"),
         ({1: [1, 2], "sex": SEX[:2]}, {}, "column 1: its name is not text"),
         ({"x": [1, 2], "sex": SEX[:2]}, {"bins": {"y": [0, 1]}}, "bins are given for 'y'"),
         ({"x": [1, 5], "sex": SEX[:2]}, {"bins": {"x": [0, 2, 4]}}, "row 2: attribute 'x': 5 is"),

@@ -7,8 +7,9 @@ from helpers import make_schema
 import mpc_rr
 from mpc_rr.errors import DataError, ScenarioError
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.study.frames import records_from_frame
 from mpc_rr.study.generator import Draw, Generator
-from mpc_rr.study.records import read_csv, read_record, records_from_frame
+from mpc_rr.study.records import read_csv, read_record
 
 SCHEMA = make_schema((2, 3))
 

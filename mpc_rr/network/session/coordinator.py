@@ -36,15 +36,29 @@ class Gathered(Generic[M]):
         return dict.fromkeys(self.silent, step) | faulty
 
 
-def check_enough(answered: Collection[str], asked: Collection[str], at_least: int) -> None:
-    """`Dropout` if fewer than ``at_least`` of those who were asked have answered."""
+def check_enough(
+    answered: Collection[str],
+    asked: Collection[str],
+    at_least: int,
+    faulty: Mapping[str, str] | None = None,
+) -> None:
+    """`Dropout` if fewer than ``at_least`` of those who were asked have answered.
+
+    ``faulty``: whose answers could not be used, and why; the first is told.
+    """
     if len(answered) < at_least:
         missing = [party for party in asked if party not in answered]
         raise Dropout(
             f"only {len(answered)} of {len(asked)} parties answered, at least {at_least} are "
-            f"needed; {listing(missing)} did not",
+            f"needed; {listing(missing)} did not{_why(faulty or {})}",
             missing,
         )
+
+
+def _why(faulty: Mapping[str, str]) -> str:
+    if not faulty:
+        return ""
+    return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
 class CoordinatorSession(ABC):

@@ -76,7 +76,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
-        check_enough(messages, asked, self.needed(senders, at_least))
+        check_enough(messages, asked, self.needed(senders, at_least), faulty)
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
 
     def _reported(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:

@@ -7,6 +7,7 @@ worked out with.
 """
 
 import hashlib
+import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,18 +15,23 @@ from mpc_rr.network.envelope import Message, encode
 
 T = TypeVar("T")
 KEPT = 32
-_results: dict[tuple[object, ...], Any] = {}
+_results: dict[tuple[object, ...], tuple[Any]] = {}
+_at_a_time = threading.Lock()
+"""Studies may run in several threads."""
 _digests: dict[int, tuple[Message, bytes]] = {}
 """By the identity of a message, which is kept so that no other can take its place."""
 
 
 def once_per_process(key: tuple[object, ...], work: Callable[[], T]) -> T:
     """The result of ``work``, which must follow from ``key`` alone; an error is not kept."""
-    if key not in _results:
-        _results[key] = work()
-        if len(_results) > KEPT:
-            del _results[next(iter(_results))]
-    found: T = _results[key]
+    with _at_a_time:
+        kept: tuple[T] | None = _results.get(key)
+    if kept is not None:
+        return kept[0]
+    found = work()
+    with _at_a_time:
+        _results[key] = (found,)
+        _forget_oldest(_results)
     return found
 
 
@@ -35,7 +41,12 @@ def digest_of(message: Message) -> bytes:
     if known is not None:
         return known[1]
     digest = hashlib.sha256(encode(message)).digest()
-    _digests[id(message)] = (message, digest)
-    if len(_digests) > KEPT:
-        del _digests[next(iter(_digests))]
+    with _at_a_time:
+        _digests[id(message)] = (message, digest)
+        _forget_oldest(_digests)
     return digest
+
+
+def _forget_oldest(kept: dict[Any, Any]) -> None:
+    while len(kept) > KEPT:
+        del kept[next(iter(kept))]

@@ -190,7 +190,8 @@ async def _mix_party(
 ) -> Mixed:
     # Step 1: the relays have shown their keys.
     cascade = _cascade(session, board, keys, relays, len(messages), len(messages[0]))
-    if session.me not in board.present:
+    dropped = cascade.without if isinstance(cascade, GivenUp) else ()
+    if session.me not in board.present or session.me in dropped:
         raise Refused("I am not among those who take part any more; nothing was sent")
     if isinstance(cascade, GivenUp):
         return cascade

@@ -1,0 +1,57 @@
+"""Who the relays of a mix cascade are: drawn by public randomness, or named by the study."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mpc_rr.errors import Dropout, InputError
+from mpc_rr.network.session import AnySession
+from mpc_rr.protocols.board.board import Board
+
+FEWEST_RELAYS, MOST_RELAYS = 3, 16
+
+
+class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``[protocol.mix]``: how many relays are drawn, or which parties they are."""
+
+    relays: int | tuple[str, ...] = FEWEST_RELAYS
+
+    @property
+    def count(self) -> int:
+        """How many relays there are."""
+        return self.relays if isinstance(self.relays, int) else len(self.relays)
+
+    def check(self, parties: int) -> None:
+        """`InputError` unless there can be such a cascade."""
+        if self.count < FEWEST_RELAYS:
+            raise InputError(f"mix.relays: at least {FEWEST_RELAYS} relays are needed")
+        if self.count > MOST_RELAYS:
+            raise InputError(f"mix.relays: at most {MOST_RELAYS} relays are possible")
+        if self.count > parties:
+            raise InputError(f"mix.relays: {self.count} relays of {parties} parties")
+        if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
+            raise InputError("mix.relays: a relay is named twice")
+
+    def order(self, session: AnySession, board: Board, seed: bytes) -> list[str]:
+        """Those from whom relays are taken: twice as many as are needed, drawn once for all.
+
+        Whoever makes honest parties leave cannot go on drawing until all relays are its own.
+        """
+        return board.draw(session, seed, "relays")[: 2 * self.count]
+
+    def chosen(self, board: Board, order: Sequence[str]) -> tuple[str, ...]:
+        """The relays, in their order; `Dropout` if too many of them are not there."""
+        if isinstance(self.relays, int):
+            there = [name for name in order if name in board.present]
+            if len(there) < self.relays:
+                gone = [name for name in order if name not in there]
+                raise Dropout(
+                    f"{len(gone)} of the {len(order)} parties that were drawn as relays are gone; "
+                    f"{self.relays} are needed",
+                    gone,
+                )
+            return tuple(there[: self.relays])
+        gone = [name for name in self.relays if name not in board.present]
+        if gone:
+            raise Dropout(f"the relay {gone[0]}, which the study names, is not there", gone)
+        return self.relays
