@@ -44,9 +44,7 @@ class Run(StudyResult):
     """How a study ended, with what one does with it. A notebook shows what it found."""
 
     def __repr__(self) -> str:
-        ended = (
-            "aborted" if self.outcome.result is None else f"{len(self.publication.tables)} tables"
-        )
+        ended = "aborted" if self.outcome.result is None else "done"
         return f"Run({self.study.title!r}, {self.study.protocol.name}, {ended})"
 
     @property

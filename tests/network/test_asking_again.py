@@ -121,7 +121,7 @@ def test_while_others_come_in_it_is_put_off_for_two_pauses_at_most():
 @pytest.mark.parametrize("protocol", [ExactPairs(), RRIndependent(keep=0.6)], ids=["sum", "report"])
 @pytest.mark.parametrize("loss", [0.1, 0.2])
 def test_ordinary_loss_ends_no_study(protocol, loss):
-    """With nine asks in a round about one in fifty such studies fails at 20 %, none of these seeds."""
+    """Nine asks in a round: at 20 % about one such study in fifty fails, none of these seeds."""
     records = random_records(10, (2, 3), seed=1)
     for seed in range(5):
         scenario = make_scenario(records, (2, 3), protocol=protocol, faults=Faults(loss=loss))
