@@ -7,6 +7,7 @@ not open.
 
 import functools
 import hashlib
+import threading
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -35,6 +36,7 @@ def _usable(signing: bytes, sealing: bytes) -> bool:
     return is_key(sealing) and signing != sealing
 
 
+_at_a_time = threading.Lock()
 _seen_good: dict[bytes, None] = {}
 """Digests of signatures that were found good: all parties of a host get the same messages."""
 SIGNATURES_KEPT = 65536
@@ -48,9 +50,10 @@ def _verified(signing: bytes, signature: bytes, data: bytes) -> bool:
         _verifier(signing).verify(signature, data)
     except (InvalidSignature, ValueError):
         return False
-    _seen_good[mark] = None
-    if len(_seen_good) > SIGNATURES_KEPT:
-        _seen_good.pop(next(iter(_seen_good), b""), None)
+    with _at_a_time:  # studies may run in several threads
+        _seen_good[mark] = None
+        while len(_seen_good) > SIGNATURES_KEPT:
+            del _seen_good[next(iter(_seen_good))]
     return True
 
 

@@ -65,8 +65,8 @@ class _Wait:
         self.missing = dict.fromkeys(self.wanted)
         self.wake = asyncio.Event()
         self.started = self.latest = asyncio.get_running_loop().time()
-        self.asked_at, self.put_off = self.started, 0
-        """When the missing were last asked (or were to be), and how often that was put off."""
+        self.asked_at = self.tried_at = self.started
+        """When the missing were last asked, and when it was last thought of."""
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
@@ -78,10 +78,18 @@ class _Wait:
         Then the missing ones may well be among those on their way, and whoever asks for them makes
         everybody's way longer.
         """
-        if 0 < len(self.missing) <= self.spared:  # they are waited for no longer than that
-            pause_s = min(pause_s, self.stragglers_s / 3)
-        quiet = max(self.asked_at + pause_s, self.latest + pause_s / 10)
-        return min(quiet, self.asked_at + MOST_PAUSES * pause_s)
+        pause_s = self._shortened(pause_s)
+        quiet = max(self.tried_at + pause_s, self.latest + pause_s / 10)
+        return min(quiet, self.must_ask_at(pause_s))
+
+    def must_ask_at(self, pause_s: float) -> float:
+        """From when on nothing is a reason any more to put it off."""
+        return self.asked_at + MOST_PAUSES * self._shortened(pause_s)
+
+    def _shortened(self, pause_s: float) -> float:
+        """Those who may be left out are not waited for much longer than the others."""
+        few = 0 < len(self.missing) <= self.spared
+        return min(pause_s, self.stragglers_s / 3) if few else pause_s
 
     def deadline(self, timeout_s: float) -> float:
         """When this wait ends at the latest, as things stand."""
@@ -310,12 +318,11 @@ class Mailbox:
 
         ``late_s``: how much later than planned we got our turn in a busy process.
         """
-        wait.asked_at = self.now()
+        wait.tried_at = self.now()
         slow = self.transport.behind or late_s > self.ask_again_s / 2
-        if slow and wait.put_off < MOST_PAUSES:
-            wait.put_off += 1
+        if slow and wait.tried_at + CLOCK_STEP_S < wait.must_ask_at(self.ask_again_s):
             return
-        wait.put_off = 0
+        wait.asked_at = wait.tried_at
         for sender in wait.missing:
             if sender in self.keys:
                 self.spawn(self._ask_again, wait, sender)

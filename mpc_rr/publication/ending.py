@@ -108,7 +108,7 @@ def checked_ending(ending: object) -> Ending:
         raise TypeError(f"it returned {type(ending).__name__}, not an Ending")
     digest: object = ending.digest
     if not isinstance(digest, bytes) or len(digest) not in (DIGEST_BYTES, DIGEST_BYTES + 1):
-        raise TypeError(f"its digest is not {DIGEST_BYTES} bytes")
+        raise TypeError(f"its digest is not {DIGEST_BYTES} or {DIGEST_BYTES + 1} bytes")
     return ending
 
 

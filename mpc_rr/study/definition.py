@@ -5,6 +5,7 @@ import functools
 import hashlib
 import json
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -157,9 +158,10 @@ class Study(Definition, frozen=True, kw_only=True):
         if known is not None:
             return known[1]
         stated = self.protocol.stated(self.setting)
-        _disclosed[id(self)] = (self, stated)
-        if len(_disclosed) > STUDIES_KEPT:
-            _disclosed.pop(next(iter(_disclosed), 0), None)
+        with _at_a_time:  # studies may run in several threads
+            _disclosed[id(self)] = (self, stated)
+            while len(_disclosed) > STUDIES_KEPT:
+                del _disclosed[next(iter(_disclosed))]
         return stated
 
     def check_open(self) -> None:
@@ -180,6 +182,7 @@ def _as_python(value: Any) -> Any:
 
 
 STUDIES_KEPT = 8
+_at_a_time = threading.Lock()
 _disclosed: dict[int, tuple[Study, tuple[Disclosure, ...]]] = {}
 """By the identity of a study, which is kept so that no other can take its place: a host's thousands
 of parties all ask."""
