@@ -184,7 +184,7 @@ def every_message(kind=lifecycle.Message):
 
 
 def test_every_message_has_a_golden_vector_and_a_step_of_its_own():
-    ours = [k for k in every_message() if k.__module__.startswith("mpc_rr")]
+    ours = [k for k in every_message() if k.__module__.startswith("mpc_rr.")]
     kinds = [k for k in ours if k not in (Posted, Announced)]  # which are never sent themselves
     assert {k.step for k in kinds} == set(samples())
     assert len({k.step for k in kinds}) == len(kinds)

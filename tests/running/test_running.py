@@ -118,7 +118,7 @@ async def test_a_study_that_is_cancelled_ends_and_leaves_nothing_running():
     assert not [t for t in threading.enumerate() if t.name == "mpc-rr study"]
 
 
-def test_work_in_a_running_loop_is_stopped_by_ctrl_c():
+async def test_work_in_a_running_loop_is_stopped_by_ctrl_c():
     """The thread is told to stop, and waited for, before the interrupt goes on."""
     from mpc_rr.running import loops  # noqa: PLC0415
 
@@ -140,13 +140,10 @@ def test_work_in_a_running_loop_is_stopped_by_ctrl_c():
         def interrupt(self):
             raise KeyboardInterrupt
 
-    async def notebook():
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(loops, "_Thread", Interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                loops.here(lambda: loops.run_to_end(endless()))
-
-    asyncio.run(notebook())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loops, "_Thread", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            loops.here(lambda: loops.run_to_end(endless()))
     assert cleaned_up == [True]
 
 
