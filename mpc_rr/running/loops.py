@@ -97,7 +97,8 @@ async def beside(work: Callable[[], T]) -> T:
     ending = asyncio.wrap_future(thread.future)
     ending.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
-        return await asyncio.shield(ending)
+        await asyncio.wait({ending})
     except asyncio.CancelledError:
         await asyncio.to_thread(thread.stop)
         raise
+    return ending.result()
