@@ -39,7 +39,6 @@ from mpc_rr.cli.app import (
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
-from mpc_rr.network import loop
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
@@ -54,6 +53,7 @@ from mpc_rr.results.folder import (
 from mpc_rr.results.format import PartyResult, to_json
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import take_part
+from mpc_rr.running.loops import run_to_end
 from mpc_rr.schema import Record
 from mpc_rr.show.progress import party_watcher
 from mpc_rr.show.study import show_explanation
@@ -237,7 +237,7 @@ def _run_parties(
     for own in terms.values():
         study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
     watch = party_watcher(messages())
-    return loop.run(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
+    return run_to_end(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:

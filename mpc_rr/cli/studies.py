@@ -34,7 +34,6 @@ from mpc_rr.cli.app import (
 )
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import Aborted, InputError, InternalError, ResultsError
-from mpc_rr.network import loop
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, serve_broker
 from mpc_rr.results.folder import check_folder, result_file, write_results
@@ -42,6 +41,7 @@ from mpc_rr.results.format import to_json
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import coordinate_study, run_study
+from mpc_rr.running.loops import run_to_end
 from mpc_rr.show.progress import watcher
 from mpc_rr.show.study import scenario_facts, show_facts, show_result
 from mpc_rr.study.definition import Study
@@ -154,7 +154,7 @@ def coordinate(
         url = BrokerUrl.parse(broker, broker_ca)
         folder = _result_folder(out, study)
         started = time.monotonic()
-        result = loop.run(
+        result = run_to_end(
             coordinate_study(
                 study, url, seed=seed, announce=_announce(study, url), watch=_watch(as_json)
             )

@@ -196,8 +196,10 @@ class MqttConnection:
                         payload = message.payload
                         if isinstance(payload, bytes):
                             self._handing_over = True
-                            await self._take(message.topic.value, payload)
-                            self._handing_over = False
+                            try:
+                                await self._take(message.topic.value, payload)
+                            finally:
+                                self._handing_over = False
                 except aiomqtt.MqttError:
                     self._online.clear()
                     for patience in self._unacknowledged:

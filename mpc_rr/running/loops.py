@@ -7,21 +7,28 @@ called from there runs in a thread of its own, with a loop of its own.
 import asyncio
 import concurrent.futures
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
-
-from mpc_rr.network.loop import loop_factory as mqtt_loop_factory
 
 T = TypeVar("T")
 _here = threading.local()
 """In a thread of ours: the `_Thread` that it is."""
 
 
-def run_to_end(
-    main: Coroutine[Any, Any, T],
-    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
-) -> T:
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+
+def loop_for_mqtt(platform: str = sys.platform) -> LoopFactory | None:
+    """How to make a loop that can watch a socket, as aiomqtt needs; None: as asyncio does.
+
+    The usual loop of Windows cannot.
+    """
+    return asyncio.SelectorEventLoop if platform == "win32" else None
+
+
+def run_to_end(main: Coroutine[Any, Any, T], loop_factory: LoopFactory | None = None) -> T:
     """Run a coroutine to its end in a fresh loop of this thread, by default one for MQTT."""
 
     async def known() -> T:
@@ -30,7 +37,7 @@ def run_to_end(
             thread.runs(asyncio.get_running_loop(), asyncio.current_task())
         return await main
 
-    with asyncio.Runner(loop_factory=loop_factory or mqtt_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=loop_factory or loop_for_mqtt()) as runner:
         return runner.run(known())
 
 

@@ -2,16 +2,16 @@
 
 import asyncio
 
-from mpc_rr.network import loop
+from mpc_rr.running import loops
 
 
 def test_on_windows_it_is_one_that_can_watch_a_socket():
-    assert loop.loop_factory("win32") is asyncio.SelectorEventLoop
-    assert loop.loop_factory("linux") is None
+    assert loops.loop_for_mqtt("win32") is asyncio.SelectorEventLoop
+    assert loops.loop_for_mqtt("linux") is None
 
 
 def test_a_coroutine_is_run_to_its_end():
     async def answer():
         return 42
 
-    assert loop.run(answer()) == 42
+    assert loops.run_to_end(answer()) == 42
