@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from mpc_rr.privacy.graph_parameters import GraphParameters as GraphParameters
     from mpc_rr.privacy.graph_parameters import graph_parameters_for as graph_parameters_for
     from mpc_rr.privacy.ledger import Ledger as Ledger
-    from mpc_rr.privacy.ledger import LedgerEntry as LedgerEntry
     from mpc_rr.privacy.noise import NoiseShares as NoiseShares
     from mpc_rr.protocols.block_aggregation import BlockAggregation as BlockAggregation
     from mpc_rr.protocols.collaborative_k_anonymity import (
@@ -177,7 +176,7 @@ _NAMES = {
     "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum Privacy "
     "RandomizedResponse RandomizedSum SubsetSelection Told Unstated",
     "mpc_rr.privacy.graph_parameters": "GraphParameters graph_parameters_for",
-    "mpc_rr.privacy.ledger": "Ledger LedgerEntry",
+    "mpc_rr.privacy.ledger": "Ledger",
     "mpc_rr.privacy.noise": "NoiseShares",
     "mpc_rr.protocols.block_aggregation": "BlockAggregation",
     "mpc_rr.protocols.collaborative_k_anonymity": "CollaborativeKAnonymity",

@@ -72,6 +72,10 @@ class Refused(StudyError):
     """The coordinator did not admit this party, or this party declined to take part."""
 
 
+class Declined(Refused):
+    """This party does not go on, for reasons of its own: others hear only that it declined."""
+
+
 class Dropout(StudyError):
     """Somebody stayed silent past a deadline."""
 

@@ -176,10 +176,10 @@ def test_a_name_is_given_once(mean, own_registry):
         ('"publish"\n', '"shout"\n', "Held: way is one of report, confide"),
         ("import mpc_rr", "import sys; sys.exit(3)", "cannot be used: SystemExit"),
         ("(mpc_rr.StudyProtocol, frozen=True", "(dict, frozen=True", "cannot be used|defines no"),
-        ("def publish(self", "def publsh(self", "line 24.*Mean must say what it publishes"),
+        ("def publish(self", "def publsh(self", "line 25.*Mean must say what it publishes"),
         ('tag="secure_mean"', 'tag="Secure mean"', "has no proper name"),
         ("import mpc_rr", "import mpc_rr, nothing_of_the_kind", "line 3.*No module named"),
-        ("class Mean(", "class Mean)", "line 24.*cannot be used: SyntaxError"),
+        ("class Mean(", "class Mean)", "line 25.*cannot be used: SyntaxError"),
         ("MODULUS = 1 << 61", "MODULUS = 1 / 0", "line 5.*ZeroDivisionError"),
     ],
 )
@@ -204,13 +204,13 @@ def test_who_is_told_nothing_is_told_that(mean):
     code, out, err = mpc_rr("party", mean / "mean.toml", "--plugin", unstated, "--explain")
     assert code == 0, err
     said = " ".join(out.split())
-    assert "the author of this protocol does not say what it gives away" in said
+    assert "The author of this protocol does not state what it discloses." in said
     code, out, err = mpc_rr(
         "run", mean / "mean.toml", "--plugin", unstated, "--transport", "memory",
         "--out", mean / "run",
     )  # fmt: skip
     assert code == 0, err
-    assert "does not say what it gives away" in " ".join(out.split())
+    assert "does not say what it discloses" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

@@ -1,251 +1,346 @@
-"""A party's own books: what it has given away, within which budget, and what it answered.
+"""A person's ledger at work: what she has disclosed, within which budget, and how she answers.
 
-Kept in a state folder of the party's own, or in memory for a simulation. An entry is on disk before
-the answer it stands for leaves the party. An answer is drawn once for a study and kept: if the
-study is repeated, or the party starts again after a crash, it gives the very same answer, which
-tells nothing new and costs nothing.
+Kept in a state folder of her own, or in memory for a simulation. An entry is on disk before the
+answer it stands for leaves the party.
+
+Answers are drawn by a pseudorandom function of a secret in the ledger, of what the study promises
+(`mpc_rr.study.definition.Study.promise`) and of the record. So the very same answer is given
+if the study is repeated, is renamed or gets longer deadlines, if the party starts again after a
+crash, or if an old copy of the ledger was put back: that tells nothing new and costs nothing. What
+the secret costs in turn: ``docs/decisions/0017-answers-by-a-secret.md``.
+
+Whether an earlier run could be compared with another one is decided here, for all protocols alike,
+from what they state that they disclose: `Account.check` before a party joins, `Account.disclose`
+before the first message leaves that tells something of its record.
 """
 
 import base64
-import binascii
 import contextlib
 import hashlib
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
-from mpc_rr.agents.locks import flush_folder, locked
-from mpc_rr.errors import InputError
-from mpc_rr.privacy.disclosures import Disclosure, told_in_words
-from mpc_rr.privacy.ledger import Ledger, LedgerEntry, bounded
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.agents.ledger_file import (
+    FILE,
+    Occasion,
+    StateError,
+    TookPart,
+    new_ledger,
+    read_ledger,
+    write_ledger,
+)
+from mpc_rr.agents.locks import locked
+from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
+from mpc_rr.errors import Declined, InputError
+from mpc_rr.network.envelope import encode_parts
+from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.ledger import Ledger
+from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
-FILE = "account.json"
-VERSION = 1
-
-
-class StateError(InputError):
-    """The state folder cannot be used."""
-
-
-class TookPart(msgspec.Struct):
-    """A study this party took part in: its digest, and what was drawn for it, by label."""
-
-    digest: str
-    record: str
-    """A salted hash of the record it was about, to notice another one."""
-    drawn: dict[str, str]
-
-
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """A release on disk. JSON has no infinity: an ε without bound is null."""
-
-    study: str
-    mechanism: str
-    attributes: tuple[str, ...]
-    epsilon: float | None
-    claimed: float | None
-    crowd: int | None
-    delta: float = 0.0
-
-    @classmethod
-    def of(cls, release: LedgerEntry) -> "_Entry":
-        return cls(release.study, release.mechanism, release.attributes, bounded(release.epsilon),
-                   release.claimed, release.crowd, release.delta)  # fmt: skip
-
-    @property
-    def ledger_entry(self) -> LedgerEntry:
-        epsilon = math.inf if self.epsilon is None else self.epsilon
-        return LedgerEntry(self.study, self.mechanism, self.attributes, epsilon,
-                       self.claimed, self.crowd, self.delta)  # fmt: skip
-
-
-class _Books(msgspec.Struct, forbid_unknown_fields=True):
-    version: int
-    releases: list[_Entry]
-    enrolments: dict[str, TookPart]
-
-
-def _empty() -> _Books:
-    return _Books(VERSION, [], {})
-
-
-def _hashed(record: Record, salt: bytes | None = None) -> str:
-    salt = os.urandom(16) if salt is None else salt
-    return salt.hex() + hashlib.sha256(salt + repr(tuple(record)).encode()).hexdigest()
+RECORD_DIGITS = 64
+SALT_DIGITS_OF_V1 = 32
 
 
 class Account:
-    """The books of one party. This one lives in memory only."""
+    """The ledger of one person. This one lives in memory only."""
 
-    def __init__(self, budget: float = math.inf) -> None:
-        self._books = _empty()
+    def __init__(self, budget: float = math.inf, secret: bytes = b"") -> None:
+        self._file = new_ledger()
+        self._file.secret = secret.hex()
         self.budget = Ledger(budget).budget
 
     def __repr__(self) -> str:
         return "Account(…)"
 
+    def begin(self, rng: Randomness) -> None:
+        """Draw the secret, if there is none yet."""
+        if not self._file.secret:
+            self._file.secret = rng.fork("secret").bytes(KEY_BYTES).hex()
+
+    @property
+    def _secret(self) -> bytes:
+        self.begin(SystemRandomness())
+        return bytes.fromhex(self._file.secret)
+
+    @property
+    def participations(self) -> tuple[TookPart, ...]:
+        """The studies this person took part in, in order."""
+        return tuple(self._file.participations)
+
     @property
     def ledger(self) -> Ledger:
-        """All releases so far, within the budget."""
-        return Ledger(self.budget, [entry.ledger_entry for entry in self._books.releases])
+        """Everything disclosed so far, within the budget."""
+        return Ledger(self.budget, [e for took in self.participations for e in took.events])
 
-    def planned(self, study: Study) -> list[Disclosure]:
-        """What taking part in a study would add: nothing if it was paid for before."""
-        known = self._books.enrolments.get(study.name)
-        if known is not None and known.digest == study.digest.hex():
+    # ── Before a study ─────────────────────────────────────────────────────────────────────────
+
+    def planned(self, study: Study, record: Record | None = None) -> list[Disclosure]:
+        """What taking part with a record would add: nothing if the very same answer was given."""
+        if self._taken(study) is not None or self._answered_alike(study, record):
             return []
         return list(study.disclosures)
 
-    def check(self, study: Study) -> None:
-        """`InputError` if this party must not take part: overdrawn, or another study by the name.
+    def comparable(self, study: Study) -> list[str]:
+        """What could be learned by comparing a run with earlier ones in which something left."""
+        if not any(took.runs for took in self._alike(study)):
+            return []
+        return [*dict.fromkeys(e.compared for e in study.disclosures if e.compared is not None)]
 
-        Nothing is recorded.
+    def check(self, study: Study, record: Record | None = None, *, again: bool = False) -> None:
+        """Raises if this person must not take part; nothing is recorded.
+
+        `Declined` if an earlier run could be compared with this one, unless she takes part
+        ``again`` all the same; `InputError` if it is overdrawn, or about another record.
         """
-        enrolled = self._books.enrolments.get(study.name)
-        if enrolled is not None and enrolled.digest != study.digest.hex():
-            raise InputError(
-                f"study {study.name!r} is not the one this party took part in before: its file "
-                "has changed since; nothing was sent"
+        taken = self._taken(study)
+        if taken is not None and record is not None:
+            self._check_record(taken, study, record)
+        if taken is not None and "" in taken.answered.values():
+            raise Declined(
+                f"the secret that drew your answers to study {study.name!r} was erased, so they "
+                "cannot be given again, and others would tell more; nothing was sent"
             )
-        self.ledger.check(*(event.entry(study.name) for event in self.planned(study)))
+        learned = self.comparable(study)
+        if learned and not again:
+            raise Declined(
+                f"you took part in {self._alike(study)[-1].study!r} before; in a second run, "
+                f"{'; '.join(learned)}. No part of your record was sent. To take part all the "
+                "same, say --again"
+            )
+        paid_again = [event for event in study.disclosures if event.anew] if learned else []
+        self.ledger.check(*self.planned(study, record), *paid_again)
 
-    def explain(self, study: Study, language: str | None = None) -> dict[str, Any]:
-        """What taking part would mean, for a person to decide on. An ε without bound is None."""
-        planned = self.planned(study)
-        cost, spent = math.fsum(event.cost for event in planned), self.ledger.spent
-        return {
-            "study": study.name,
-            "title": study.title,
-            "description": study.description,
-            "protocol": study.protocol.name,
-            "parties": study.parties.count,
-            "registrar": study.registrar is not None,
-            "questions": {
-                a.name: {
-                    "label": a.title(language),
-                    "question": a.asked(language),
-                    "answers": [a.category_title(c, language) for c in a.categories] or [a.answers],
-                }
-                for a in study.schema.attributes
-            },
-            "disclosures": [
-                {
-                    "event": msgspec.to_builtins(event),
-                    "how": event.how,
-                    "seen": event.seen,
-                    "epsilon": bounded(event.cost),
-                }
-                for event in planned
-            ],
-            "epsilon": bounded(cost),
-            "in_words": told_in_words(planned),
-            "spent_before": bounded(spent),
-            "total": bounded(spent + cost),
-            "total_in_words": in_words(spent + cost),
-            "budget": bounded(self.budget),
-        }
+    def _taken(self, study: Study) -> TookPart | None:
+        """This very study, whatever its title, its deadlines or its last day are now."""
+        for took in self._file.participations:
+            known = took.promise == study.promise.hex() or (
+                not took.promise and took.digest == study.digest.hex()
+            )
+            if took.study == study.name and known:
+                return took
+        return None
 
-    def charge(self, study: Study, record: Record) -> None:
+    def _alike(self, study: Study) -> list[TookPart]:
+        """Studies that promised the same, under whatever name."""
+        own = self._taken(study)
+        promise = study.promise.hex()
+        others = [took for took in self._file.participations if took.promise == promise]
+        return others if own is None or own in others else [*others, own]
+
+    def _answered_alike(self, study: Study, record: Record | None) -> bool:
+        """Whether another study has the very same answers already, because it promised the same."""
+        if record is None or not study.protocol.fixed_answers or not self._file.secret:
+            return False
+        tag = self._tag(study, record)
+        return any(took.record == tag and took.answered for took in self._alike(study))
+
+    def _tag(self, study: Study, record: Record) -> str:
+        return derived(self._secret, encode_parts(b"mpc-rr record v2", study.promise,
+                                                  _text(record))).hex()  # fmt: skip
+
+    def _check_record(self, taken: TookPart, study: Study, record: Record) -> None:
+        if len(taken.record) > RECORD_DIGITS:
+            salt = bytes.fromhex(taken.record[:SALT_DIGITS_OF_V1])
+            own = salt.hex() + hashlib.sha256(salt + repr(tuple(record)).encode()).hexdigest()
+        else:
+            own = self._tag(study, record)
+        if taken.record and taken.record != own:
+            raise InputError(
+                f"this ledger answered study {study.name!r} for another record; each person needs "
+                "a ledger of her own (--state, and --id in one folder); no part of the record was "
+                "sent"
+            )
+
+    # ── While it runs ──────────────────────────────────────────────────────────────────────────
+
+    def charge(self, study: Study, record: Record, *, again: bool = False) -> None:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""
-        self.check(study)
-        known = self._books.enrolments.get(study.name)
-        if known is None:
-            events = self.planned(study)
-            self._books.releases += [_Entry.of(event.entry(study.name)) for event in events]
-            enrolment = TookPart(study.digest.hex(), _hashed(record), {})
-            self._books.enrolments[study.name] = enrolment
+        self.check(study, record, again=again)
+        if self._taken(study) is None:
+            events = self.planned(study, record)
+            self._file.participations.append(
+                TookPart(
+                    study.name, study.promise.hex(), study.digest.hex(),
+                    self._tag(study, record), [*events], [], {}, {},  # type: ignore[list-item]
+                )
+            )  # fmt: skip
             self._save()
-        elif _hashed(record, bytes.fromhex(known.record[:32])) != known.record:
-            raise InputError(
-                f"these books answered study {study.name!r} for another record; each party needs "
-                "a state folder of its own; nothing was sent"
-            )
+
+    def disclose(self, study: Study, occasion: Occasion, *, again: bool = False) -> bool:
+        """Enter that something of the record leaves in this run.
+
+        Whether another run could be compared with this one. `Declined` if an earlier one can.
+        """
+        taken = self._taken(study)
+        assert taken is not None, "charge() comes first"
+        if occasion not in taken.runs:
+            if self.comparable(study):
+                self.check(study, again=again)
+                taken.events += [e for e in study.disclosures if e.anew]  # type: ignore[misc]
+            taken.runs.append(occasion)
+            self._save()
+        return any(event.compared is not None for event in study.disclosures)
 
     def settle(self, study: Study, events: Sequence[Disclosure]) -> None:
         """Enter what a study costs after all, instead of what it might have cost at most.
 
         What was drawn for it has been paid for: after that, its price does not fall again.
         """
-        releases = [event.entry(study.name) for event in events]
-        cost = math.fsum(release.epsilon for release in releases)
+        taken = self._taken(study)
+        assert taken is not None, "charge() comes first"
+        cost = math.fsum(event.cost for event in events)
         if cost > math.fsum(event.cost for event in study.disclosures) * (1 + 1e-9):
-            raise InputError(f"study {study.name!r} would cost more than it said; nothing was sent")
-        others = [entry for entry in self._books.releases if entry.study != study.name]
-        before = [entry for entry in self._books.releases if entry.study == study.name]
-        if cost < math.fsum(entry.ledger_entry.epsilon for entry in before) and self._drawn(study):
+            raise InputError(
+                f"study {study.name!r} asks for a higher ε than it announced; no part of the "
+                "record was sent"
+            )
+        if cost < math.fsum(e.cost for e in taken.events) and (taken.answered or taken.drawn):
             return
-        Ledger(self.budget, [entry.ledger_entry for entry in others]).check(*releases)
-        self._books.releases = others + [_Entry.of(release) for release in releases]
+        others = [e for took in self._file.participations if took is not taken for e in took.events]
+        Ledger(self.budget, [*others]).check(*events)
+        taken.events = [*events]  # type: ignore[list-item]
         self._save()
 
-    def _drawn(self, study: Study) -> dict[str, str]:
-        """What was drawn for a study, by label."""
-        enrolled = self._books.enrolments.get(study.name)
-        return {} if enrolled is None else enrolled.drawn
+    def once(
+        self,
+        study: Study,
+        record: Record,
+        label: str,
+        draw: Callable[[Randomness], bytes],
+        given: bytes = b"",
+    ) -> bytes:
+        """What is drawn for a record in a study under this label: the same each time.
 
-    def recall(self, study: Study, label: str) -> bytes | None:
-        """What was drawn for a study under this label, if anything."""
-        kept = self._drawn(study).get(label)
-        return None if kept is None else base64.b64decode(kept)
-
-    def once(self, study: Study, label: str, draw: Callable[[], bytes]) -> bytes:
-        """What was drawn for a study under this label; drawn and kept if it is new."""
-        drawn = self._books.enrolments[study.name].drawn
-        if label not in drawn:
-            drawn[label] = base64.b64encode(draw()).decode()
+        ``given``: what the draw depends on besides record and promise. `Declined` if the study was
+        answered before when that was something else: a second answer would tell more.
+        """
+        taken = self._taken(study)
+        assert taken is not None, "charge() comes first"
+        if label in taken.drawn:  # by version 1, which wrote what it was given before it
+            drawn = base64.b64decode(taken.drawn[label])
+            if not drawn.startswith(given):
+                raise Declined(_OTHERWISE)
+            return drawn[len(given) :]
+        mark = hashlib.sha256(given).hexdigest()
+        if taken.answered.get(label, mark) != mark:
+            raise Declined(_OTHERWISE)
+        parts = (b"mpc-rr answer v1", study.promise, label.encode(), given, _text(record))
+        drawn = draw(KeyedRandomness(derived(self._secret, encode_parts(*parts))))
+        if label not in taken.answered:
+            taken.answered[label] = mark
             self._save()
-        return base64.b64decode(drawn[label])
+        return drawn
+
+    def forget(self) -> None:
+        """Erase the secret and what could tell a record from another; what was spent stays.
+
+        From then on nobody can undo the answers given so far, not even with this ledger and all
+        that was published; nor can they be given again: those studies are answered no more.
+        """
+        for took in self._file.participations:
+            took.record, took.drawn = "", {}
+            took.answered = dict.fromkeys(took.answered, "")
+        self._file.secret = SystemRandomness().bytes(KEY_BYTES).hex()
+        self._save()
+
+    def masks(self, *parts: bytes) -> Randomness:
+        """Fresh randomness for what must never be the same again, apart for each place."""
+        return HedgedRandomness(derived(self._secret, encode_parts(b"mpc-rr masks v1", *parts)))
 
     def _save(self) -> None:
         """Nothing to do in memory."""
 
 
+_OTHERWISE = (
+    "this party answered the study before, when what it was asked depended on other answers than "
+    "now; another answer would tell more"
+)
+
+
+def _text(record: Record) -> bytes:
+    return ",".join(map(str, record)).encode()
+
+
 class StoredAccount(Account):
-    """Books in a file: whole or not at all."""
+    """A ledger in a file: whole or not at all."""
 
     def __init__(self, file: Path, budget: float = math.inf) -> None:
         super().__init__(budget)
-        self._file = file
-        self._books = _read(file)
+        self._path = file
+        self._file = read_ledger(file)
+        self.begin(SystemRandomness())
 
     @classmethod
     @contextlib.contextmanager
-    def open(cls, folder: Path, budget: float = math.inf) -> "Iterator[StoredAccount]":
-        """A party's books in this folder, for this process alone while the context lasts."""
+    def open(
+        cls, folder: Path, budget: float = math.inf, person: str | None = None
+    ) -> "Iterator[StoredAccount]":
+        """A person's ledger in this folder, for this process alone while the context lasts."""
         with _to_itself(folder):
-            yield cls(folder / FILE, budget)
+            _check_whose(folder, by_id=person is not None)
+            yield cls(folder / _file_of(person), budget)
 
     @classmethod
     @contextlib.contextmanager
     def open_many(
-        cls, folder: Path, records: Iterable[int], budget: float = math.inf
-    ) -> "Iterator[dict[int, StoredAccount]]":
-        """The books of a host: one account for each record, by the record's number in its file."""
+        cls, folder: Path, persons: Iterable[str], budget: float = math.inf
+    ) -> "Iterator[dict[str, StoredAccount]]":
+        """The ledgers of a host: one for each person, by what identifies her in its file."""
         with _to_itself(folder):
-            yield {number: cls(folder / f"record-{number}.json", budget) for number in records}
+            _check_whose(folder, by_id=True)
+            yield {person: cls(folder / _file_of(person), budget) for person in persons}
 
     def _save(self) -> None:
-        folder = self._file.parent
-        try:
-            handle, name = tempfile.mkstemp(prefix=".account-", dir=folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.format(msgspec.json.encode(self._books), indent=1))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(name, self._file)  # noqa: PTH105
-            flush_folder(folder)
-        except OSError as error:
-            raise StateError(
-                f"the account in {folder} cannot be written: {error.strerror}; nothing was sent"
-            ) from None
+        write_ledger(self._file, self._path)
+
+
+def _file_of(person: str | None) -> str:
+    """In which file a person's ledger is; what identifies her does not show in its name."""
+    if person is None:
+        return FILE
+    hashed = hashlib.sha256(b"mpc-rr person\0" + person.encode()).hexdigest()
+    return f"person-{hashed[:32]}.json"
+
+
+ROWS_OF_V1 = "record-*.json"
+
+
+def _check_whose(folder: Path, *, by_id: bool) -> None:
+    """A folder has either the ledger of one person, or those of many, by what identifies them."""
+    if any(folder.glob(ROWS_OF_V1)):
+        raise StateError(
+            f"{folder} keeps ledgers by the number of a row, as an earlier version did; say whose "
+            f"they are: mpc-rr ledger {folder} --adopt people.csv --id COLUMN, with the very file "
+            "that they were made with"
+        )
+    if by_id and (folder / FILE).exists():
+        raise StateError(
+            f"{folder} keeps the ledger of a single person; a host needs a folder of its own"
+        )
+    if not by_id and any(folder.glob("person-*.json")):
+        raise StateError(f"{folder} keeps the ledgers of many; say whose it is with --id")
+
+
+def adopt_rows(folder: Path, persons: Sequence[str]) -> int:
+    """Turn ledgers by row number into those of the persons who stood in these rows."""
+    with _to_itself(folder):
+        moves: dict[Path, Path] = {}
+        for file in sorted(folder.glob(ROWS_OF_V1)):
+            number = file.stem.removeprefix("record-")
+            if not number.isdigit() or not 1 <= int(number) <= len(persons):
+                raise StateError(f"{file} is of a row that the file of people does not have")
+            read_ledger(file)
+            moves[file] = folder / _file_of(persons[int(number) - 1])
+        taken = [target for target in moves.values() if target.exists()]
+        if taken or len(set(moves.values())) < len(moves):
+            raise StateError(f"two ledgers in {folder} would be of one person; nothing was changed")
+        for file, target in moves.items():
+            os.replace(file, target)  # noqa: PTH105
+        return len(moves)
 
 
 @contextlib.contextmanager
@@ -264,27 +359,3 @@ def _to_itself(folder: Path) -> Iterator[None]:
                 f"the state folder {folder} cannot be used: {error.strerror}"
             ) from None
         yield
-
-
-def _read(file: Path) -> _Books:
-    try:
-        raw = file.read_bytes()
-    except FileNotFoundError:
-        return _empty()
-    except OSError as error:
-        raise StateError(f"{file} cannot be read: {error.strerror}") from None
-    try:
-        books = msgspec.json.decode(raw, type=_Books)
-        _ = [entry.ledger_entry for entry in books.releases]
-        for enrolment in books.enrolments.values():
-            bytes.fromhex(enrolment.record[:32])
-            for drawn in enrolment.drawn.values():
-                base64.b64decode(drawn, validate=True)
-    except (msgspec.MsgspecError, binascii.Error, ValueError, InputError) as error:
-        raise StateError(
-            f"{file} is damaged ({error}); put back a copy, or start with an empty folder if you "
-            "know what this party has answered before"
-        ) from None
-    if books.version != VERSION:
-        raise StateError(f"{file} is of version {books.version}; this program knows {VERSION}")
-    return books

@@ -12,7 +12,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
-from mpc_rr.agents.account import StateError
+from mpc_rr.agents.ledger_file import Occasion, StateError
 from mpc_rr.agents.roster import (
     member_pass_fault,
     passes_fault,
@@ -27,6 +27,7 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
     Aborted,
     BrokerError,
+    Declined,
     Dropout,
     InputError,
     Misconduct,
@@ -58,11 +59,13 @@ from mpc_rr.network.session import Limits, PartySession, Person
 from mpc_rr.network.transport import Transport
 from mpc_rr.privacy.ledger import OverdrawnError
 from mpc_rr.publication.ending import Ending, checked_ending
-from mpc_rr.randomness import Randomness
+from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
 LAST_WORD_S = 2.0
+DECLINED = "it declined to go on"
+"""All that others hear where a party goes by its own ledger."""
 LEFT_BEHIND_S = 2.0
 A = TypeVar("A", Invitation, Refusal)
 
@@ -104,6 +107,7 @@ class Party:
         self._door = door or asyncio.Semaphore()
         self._record = record
         self._rng = rng
+        self._terms.account.begin(rng)
         self._identity = Identity(rng.fork("identity"))
         self._protocol = study.protocol
         self._transport = transport
@@ -135,7 +139,7 @@ class Party:
 
     async def run(self) -> Ending:
         """Take part to the end; returns the result, or raises why there is none."""
-        self._terms.check(self.study)
+        self._terms.check(self.study, self._record)
         async with self.mailbox:
             try:
                 async with self._door:  # the parties of a host enter a few at a time
@@ -336,7 +340,7 @@ class Party:
         try:
             if roster is not None:
                 await self._compare_rosters(session, roster)
-            self._terms.account.charge(self.study, self._record)
+            self._terms.account.charge(self.study, self._record, again=self._terms.again)
             ending = await self._protocol_run(session.sub(self.study.protocol.name))
             return await self._confirmed(session, ending)
         except _NewRoster:
@@ -357,10 +361,8 @@ class Party:
             )
         except StateError:
             raise
-        except OverdrawnError:  # how much was spent elsewhere is nobody's business
-            raise Refused(
-                "it would exceed this party's budget after all; nothing was sent"
-            ) from None
+        except OverdrawnError as error:
+            raise Declined(f"{error}; no part of the record was sent") from None
         except InputError as error:
             # Our own input was checked before: the coordinator's announcements lead nowhere.
             raise Misconduct(
@@ -387,26 +389,33 @@ class Party:
         timeout_s = 2 * self.study.deadlines.round_s
         limits = Limits(self.study.parties.fewest, self.study.parties.count, timeout_s)
         return self.session_kind(
-            self.mailbox, name, parties, self._rng.fork(name), limits, self._person()
+            self.mailbox, name, parties, self._masks(name), limits, self._person(len(parties))
         )
 
-    def _person(self) -> Person:
+    def _masks(self, name: str) -> Randomness:
+        """For keys, masks and dice: in earnest apart for each roster and session, and fresh."""
+        if not isinstance(self._rng, SystemRandomness):
+            return self._rng.fork(name)
+        here = (self.study.promise, self.mailbox.run, self.mailbox.keys_digest, name.encode())
+        return self._terms.account.masks(*here)
+
+    def _person(self, parties: int) -> Person:
         """Whom we act for, as far as our protocol may know."""
-        account = self._terms.account
+        account, study = self._terms.account, self.study
+        occasion = Occasion(
+            run=self.mailbox.run.hex(),
+            keys=self._identity.public.digest.hex(),
+            roster=self.mailbox.keys_digest.hex(),
+            parties=parties or None,
+        )
         return Person(
-            once=self._once,
-            recall=lambda label: account.recall(self.study, label),
-            spend=lambda events: account.settle(self.study, events),
-            pass_fault=partial(member_pass_fault, self.study, self.mailbox.run),
+            once=partial(account.once, study, self._record),
+            disclose=partial(account.disclose, study, occasion, again=self._terms.again),
+            spend=partial(account.settle, study),
+            pass_fault=partial(member_pass_fault, study, self.mailbox.run),
             own_pass=self._own_pass,
             choices=self._terms.choices,
-            again=self._terms.again,
         )
-
-    def _once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
-        """Draw something that a second draw would weaken; it is in the books before it is used."""
-        rng = self._rng.fork(f"once/{label}")
-        return self._terms.account.once(self.study, label, lambda: draw(rng))
 
     async def _check_passes(self, session: PartySession, roster: Roster) -> None:
         """Every party in the roster is a person whom the registrar has admitted, and another."""
@@ -515,7 +524,8 @@ class Party:
             return
         parties = [name for name in fault.culprits if name != COORDINATOR]
         against = parties[0] if parties else COORDINATOR
-        objection = Objection(against, *self.mailbox.last_wait, one_line(str(fault)))
+        reason = DECLINED if isinstance(fault, Declined) else one_line(str(fault))
+        objection = Objection(against, *self.mailbox.last_wait, reason)
         with contextlib.suppress(BrokerError, TimeoutError):
             async with asyncio.timeout(LAST_WORD_S):
                 await self.mailbox.tell(self.mailbox.session_root, COORDINATOR, objection)

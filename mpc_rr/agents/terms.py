@@ -7,6 +7,7 @@ from mpc_rr.agents.account import Account
 from mpc_rr.crypto.admission import Pass, SigningKey, admitted
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
+from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
 Admitted = tuple[SigningKey, bytes]
@@ -24,13 +25,16 @@ class Terms:
     """What the protocol leaves to each party, by its keywords."""
     admission: Admitted | None = field(default=None, repr=False)
     again: bool = False
-    """Whether to take part even if the books say that an earlier run knows the same."""
+    """Whether to take part even if an earlier run could be compared with this one."""
 
-    def check(self, study: Study) -> None:
-        """`InputError` if one cannot take part in this study on these terms."""
+    def check(self, study: Study, record: Record | None = None) -> None:
+        """Raises if one cannot take part in this study, with this record, on these terms.
+
+        `InputError`, or `Declined` where the ledger is against it. Asked before anybody joins.
+        """
         study.check_open()
         study.protocol.check_choices(study.setting, self.choices)
-        self.account.check(study)
+        self.account.check(study, record, again=self.again)
         registrar = study.registrar_key
         if registrar is None:
             return

@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 
 IN_ORDER_OF_USE = {
     "Try a study on one machine": ("schema", "check", "run"),
-    "Hold it on several machines": ("broker", "coordinate", "party", "host"),
+    "Hold it on several machines": ("broker", "coordinate", "party", "host", "ledger"),
     "Look at what came out": ("report", "query", "synthesize", "verify", "publish"),
     "Admit each person once": ("registrar", "enrol"),
     "Plan, and compare with the papers": ("plan", "data", "reproduce"),
@@ -109,14 +109,15 @@ LanguageOption = Annotated[
     ),
 ]
 StateOption = Annotated[
-    Path | None, typer.Option(help="Folder for one's own books: what was answered before.")
+    Path | None,
+    typer.Option(help="Folder for the privacy ledger: what was disclosed, and what draws answers."),
 ]
 AgainOption = Annotated[
     bool,
     typer.Option(
         "--again",
-        help="Take part although the books say that an earlier run of this study may know what "
-        "you tell now. Two releases with different people can give somebody away.",
+        help="Take part although the ledger says that an earlier run could be compared with this "
+        "one. Two results over different people can reveal somebody's answers.",
     ),
 ]
 PassOption = Annotated[
@@ -144,7 +145,7 @@ ProxyOption = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    float, typer.Option(help="Refuse whatever would make the ε in the books exceed this.")
+    float, typer.Option(help="Decline whatever would make the ε in the ledger exceed this.")
 ]
 PinOption = Annotated[
     str | None,

@@ -4,14 +4,17 @@ import contextlib
 import math
 import re
 import secrets
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
 from mpc_rr.agents.account import Account, StoredAccount
+from mpc_rr.agents.consent import Consent, consent_to
 from mpc_rr.agents.roster import is_party_name
 from mpc_rr.agents.terms import Terms
 from mpc_rr.cli.admissions import read_pass
@@ -38,7 +41,7 @@ from mpc_rr.cli.app import (
 )
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
-from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
+from mpc_rr.errors import Aborted, Declined, InputError, MpcRrError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
@@ -56,11 +59,11 @@ from mpc_rr.running import take_part
 from mpc_rr.running.loops import run_to_end
 from mpc_rr.schema import Record
 from mpc_rr.show.progress import party_watcher
-from mpc_rr.show.study import show_explanation
+from mpc_rr.show.study import show_consent
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import load_scenario
-from mpc_rr.study.records import read_csv, read_record
+from mpc_rr.study.records import read_columns, read_csv, read_record
 
 
 @app.command()
@@ -84,8 +87,19 @@ def party(
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            help="Whose ledger it is, where the folder keeps those of many; with --csv, the "
+            "column that says so.",
+        ),
+    ] = None,
     again: AgainOption = False,
     budget: BudgetOption = math.inf,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Take part without being asked at the terminal.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Only say what taking part would mean.")
     ] = False,
@@ -100,24 +114,31 @@ def party(
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
-    with plain_errors(verbose, plugin), _account(state, budget) as account:
+    with contextlib.ExitStack() as open_ledger, plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        if explain:
-            _explain(study, account, language, as_json=as_json)
+        study.schema.check_language(language)
+        asked = record is not None or csv is not None or not explain
+        own = _own_record(study, record, csv, row) if asked else None
+        whose = person if person is None or csv is None else _persons(csv, person, row, row)[0]
+        account = open_ledger.enter_context(_account(state, budget, whose))
+        means = consent_to(study, account, own, language=language, again=again)
+        if explain or own is None:
+            _explain(means, as_json=as_json)
             return
         if broker is None:
             raise InputError("--broker is missing: where does the study take place?")
-        own = _own_record(study, record, csv, row)
         url = BrokerUrl.parse(broker, broker_ca, proxy)
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
         admission = None if own_pass is None else read_pass(own_pass, study)
         terms = Terms(coordinator, account, _choices(mask, candidates), admission, again)
-        terms.check(study)  # told before anything is sent
+        terms.check(study, own)  # told before anything is sent
         _check_fingerprint(coordinator)
         if state is None:
-            _note_no_books()
+            _note_no_ledger()
+        if not yes:
+            _ask(means)
         ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
@@ -144,6 +165,14 @@ def host(
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help="The column of the CSV file that says who a record is of; --state needs it.",
+        ),
+    ] = None,
     again: AgainOption = False,
     budget: BudgetOption = math.inf,
     out: OutOption = None,
@@ -156,7 +185,8 @@ def host(
 
     Example:  mpc-rr host study.toml --broker mqtt://host:1883 --csv people.csv --rows 1:25
 
-    With --state each record has its own books, under its number in the CSV file.
+    With --state each person has a privacy ledger of her own; --id says by which column people are
+    known, so that it stays hers wherever her record stands.
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
@@ -171,9 +201,10 @@ def host(
         first = 1 if chosen is None else chosen.start
         numbers = range(first, first + len(records))
         _check_fingerprint(coordinator)
-        with _accounts(state, budget, numbers) as accounts:
+        persons = None if person is None else _persons(csv, person, first, numbers[-1])
+        with _accounts(state, budget, len(records), persons) as accounts:
             if state is None:
-                _note_no_books()
+                _note_no_ledger()
             terms = {
                 own_name: Terms(
                     coordinator,
@@ -191,40 +222,76 @@ def host(
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
 
 
-def _account(state: Path | None, budget: float) -> contextlib.AbstractContextManager[Account]:
-    """A party's books: in its state folder, or in memory if it has none."""
+def _account(
+    state: Path | None, budget: float, person: str | None
+) -> contextlib.AbstractContextManager[Account]:
+    """A person's ledger: in her state folder, or in memory if she has none."""
     if state is not None:
-        return StoredAccount.open(state, budget)
+        return StoredAccount.open(state, budget, person)
+    if person is not None:
+        raise InputError("--id goes with --state: whose ledger it is")
     return contextlib.nullcontext(Account(budget))
 
 
 @contextlib.contextmanager
-def _accounts(state: Path | None, budget: float, numbers: range) -> Iterator[list[Account]]:
-    """The books of a host's records."""
+def _accounts(
+    state: Path | None, budget: float, count: int, persons: list[str] | None
+) -> Iterator[list[Account]]:
+    """The ledgers of a host's people."""
     if state is None:
-        yield [Account(budget) for _ in numbers]
+        yield [Account(budget) for _ in range(count)]
         return
-    with StoredAccount.open_many(state, numbers, budget) as stored:
-        yield list(stored.values())
+    if persons is None:
+        raise InputError(
+            "--state needs --id COLUMN: a ledger belongs to a person, and her record may stand in "
+            "another row tomorrow"
+        )
+    with StoredAccount.open_many(state, persons, budget) as stored:
+        yield [stored[person] for person in persons]
 
 
-def _note_no_books() -> None:
+def _persons(csv: Path, column: str, first: int | None, last: int | None) -> list[str]:
+    """Who the records of some rows are of."""
+    if first is None or last is None:
+        raise InputError("--csv needs --row: which record is it?")
+    everybody = read_columns(csv, [column])[column]
+    persons = everybody[first - 1 : last]
+    if "" in persons:
+        row = first + persons.index("")
+        raise InputError(f"{csv}: record {row} has nothing in column {column!r}: whose is it?")
+    twice = [person for person in persons if everybody.count(person) > 1]
+    if twice:
+        raise InputError(
+            f"{csv}: column {column!r} has {twice[0]!r} twice; it must tell people apart"
+        )
+    return persons
+
+
+def _note_no_ledger() -> None:
     messages().print(
-        "[yellow]Note[/]: without --state nothing is remembered: whoever takes part in a study "
-        "again may give away as much again, and --budget limits this study alone.",
+        "[yellow]Note[/]: without --state nothing is remembered: taking part in a study again may "
+        "disclose as much again, and --budget limits this study alone.",
         highlight=False,
     )
 
 
-def _explain(study: Study, account: Account, language: str | None, *, as_json: bool) -> None:
-    """Say what taking part would mean; end with an error if this party must not."""
-    study.schema.check_language(language)
-    explanation = account.explain(study, language)
+def _explain(means: Consent, *, as_json: bool) -> None:
+    """Say what taking part would mean; end with an error if this person must not."""
     if as_json:
-        print_json(explanation)
+        print_json(msgspec.to_builtins(means))
     else:
-        show_explanation(Console(), explanation)
-    account.check(study)
+        show_consent(Console(), means)
+    if means.refused is not None:
+        raise InputError(means.refused)
+
+
+def _ask(means: Consent) -> None:
+    """Ask for consent, where somebody sits at a terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    show_consent(messages(), means)
+    if not typer.confirm("Take part?", err=True):
+        raise Declined("you declined; nothing was sent")
 
 
 def _run_parties(

@@ -12,7 +12,7 @@ from mpc_rr.cli.console import plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
-from mpc_rr.privacy.ledger import bounded
+from mpc_rr.privacy.disclosures import bounded
 from mpc_rr.schema import Schema
 from mpc_rr.show.planning import show_plans
 from mpc_rr.study.drafting import draft_schema

@@ -46,6 +46,9 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     most_bytes: ClassVar[int] = 4096
     """How long it may be, unless its protocol reckons that for itself."""
     sealed: ClassVar[bool] = False
+    reveals: ClassVar[bool] = True
+    """Whether it may tell something of its sender's record, alone or together with others. Before
+    the first such message leaves in a run, the party's ledger enters that it does."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"

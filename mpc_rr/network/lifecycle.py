@@ -131,6 +131,7 @@ class RosterSeen(Message, frozen=True):
     """Party → everyone: the digest of the roster I was shown."""
 
     step: ClassVar[str] = "roster_seen"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties compare the roster they were shown"
     way: ClassVar[Way] = "publish"
     digest: bytes
@@ -140,6 +141,7 @@ class ResultSeen(Message, frozen=True):
     """Party → everyone: the digest of the result I computed."""
 
     step: ClassVar[str] = "result_seen"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties confirm the result"
     digest: bytes
 
@@ -166,6 +168,7 @@ class Goodbye(Message, frozen=True):
     """Party → coordinator: I have the verdict; you need not wait for me."""
 
     step: ClassVar[str] = "goodbye"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties take their leave"
 
 
@@ -173,6 +176,7 @@ class Objection(Message, frozen=True):
     """Party → coordinator: I stop, because of what ``against`` did in ``at_step``."""
 
     step: ClassVar[str] = "objection"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "a party objects"
     against: str
     at_session: str

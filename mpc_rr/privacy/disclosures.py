@@ -1,18 +1,25 @@
 """What a party discloses by taking part, as typed events: mechanism, attributes, to whom.
 
-An event says what leaves the party and by which mechanism, with its parameters. What it costs (ε)
-and what a respondent is told follow from it. A protocol states its events before anybody answers
-(`mpc_rr.protocols.interface.StudyProtocol.disclosures`), and they are published with the result.
+An event says what leaves the party and by which mechanism, with its parameters. What it costs (ε),
+what a respondent is told, and what a second run could add to it follow from the event. A protocol
+states its events before anybody answers (`mpc_rr.protocols.interface.StudyProtocol.disclosures`);
+a party's ledger keeps them, and they are published with the result.
 """
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
-from mpc_rr.privacy.ledger import Ledger, LedgerEntry, bounded
+from mpc_rr.errors import InputError
+from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.odds import in_words
+
+
+def bounded(epsilon: float) -> float | None:
+    """An ε for JSON, which has no infinity: None if there is no bound."""
+    return None if math.isinf(epsilon) else epsilon
 
 
 class Disclosure(
@@ -25,7 +32,7 @@ class Disclosure(
     """
 
     what: str
-    """How the party's books call it."""
+    """How the party's ledger calls it."""
     attributes: tuple[str, ...]
 
     how_said: ClassVar[str] = "{what}"
@@ -36,11 +43,46 @@ class Disclosure(
     """Whether it is seen in a total alone."""
     at_most: ClassVar[bool] = False
     """Whether ``cost`` is a bound that is known beforehand, and the true price may be less."""
+    compared: ClassVar[str | None]
+    """What could be learned by comparing two runs of a study in which the same person disclosed
+    this; None if nothing, because she gives the very same answer each time. Every mechanism must
+    say: a party that disclosed something comparable does not do so in a second run unasked."""
+    anew: ClassVar[bool] = False
+    """Whether a second run costs its ε again, because something else is drawn."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not hasattr(cls, "compared"):
+            raise TypeError(f"{cls.__name__} lacks compared: what two runs could be compared for")
+
+    def __post_init__(self) -> None:
+        if not (self.cost >= 0 and self.claimed_cost >= 0 and 0 <= self.failing <= 1):
+            raise InputError(
+                f"{self.what}: a disclosure has an ε of 0 or more and a δ from 0 to 1, not "
+                f"{self.cost} (claimed {self.claimed_cost}) and {self.failing}"
+            )
 
     @property
     def cost(self) -> float:
         """The ε that bounds what it tells; infinite if none does."""
-        return float(getattr(self, "epsilon", math.inf))
+        epsilon = getattr(self, "epsilon", None)
+        return math.inf if epsilon is None else float(epsilon)
+
+    @property
+    def claimed_cost(self) -> float:
+        """The ε that the protocol's paper claims: its cost, unless that says less."""
+        claimed = getattr(self, "claimed", None)
+        return self.cost if claimed is None else float(claimed)
+
+    @property
+    def hidden_among(self) -> int | None:
+        """How many honest parties' answers it is surely hidden among; None: it stands alone."""
+        return getattr(self, "crowd", None) if self.added_up else None
+
+    @property
+    def failing(self) -> float:
+        """The δ with which its cost holds."""
+        return float(getattr(self, "delta", 0.0))
 
     @property
     def how(self) -> str:
@@ -50,24 +92,24 @@ class Disclosure(
     @property
     def seen(self) -> str:
         """By whom it is seen, and how."""
-        return self.seen_as.format(**msgspec.structs.asdict(self))
+        return self.seen_as.format(**msgspec.structs.asdict(self), total=self._total)
 
-    def entry(self, study: str) -> LedgerEntry:
-        """The entry in the party's books."""
-        return LedgerEntry(
-            study,
-            self.what,
-            self.attributes,
-            self.cost,
-            claimed=getattr(self, "claimed", None),
-            crowd=getattr(self, "crowd", None),
-            delta=getattr(self, "delta", 0.0),
-        )
+    @property
+    def _total(self) -> str:
+        """In a total over how many, in the worst case that the study allows."""
+        expected, least = getattr(self, "expected", None), getattr(self, "least", None)
+        expected = getattr(self, "crowd", None) if expected is None else expected
+        if expected is None:
+            return "a total"
+        if least is None or least >= expected:
+            return f"a total over {expected:,} parties"
+        return f"a total over {least:,} parties or more ({expected:,} are expected)"
 
 
 class RandomizedResponse(Disclosure, frozen=True, tag="randomized response"):
     """One value for all its attributes, kept with a probability and else drawn evenly."""
 
+    compared: ClassVar[str | None] = None
     how_said: ClassVar[str] = (
         "randomized: with probability {keep:.3g} as it is, else one of {combinations:,} drawn "
         "evenly"
@@ -80,7 +122,8 @@ class RandomizedResponse(Disclosure, frozen=True, tag="randomized response"):
 class SubsetSelection(Disclosure, frozen=True, tag="subset selection"):
     """A set of combinations of one group of attributes; it holds the true one more often."""
 
-    how_said: ClassVar[str] = "one of {groups} groups of answers, drawn by you, and randomized"
+    compared: ClassVar[str | None] = None
+    how_said: ClassVar[str] = "one of {groups} groups of these answers, drawn by chance, randomized"
     groups: int
     epsilon: float
 
@@ -88,10 +131,11 @@ class SubsetSelection(Disclosure, frozen=True, tag="subset selection"):
 class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
     """The truth with a probability, else a draw from a table that follows earlier answers."""
 
+    compared: ClassVar[str | None] = None
     at_most: ClassVar[bool] = True
     how_said: ClassVar[str] = (
-        "randomized: with probability {truth:.3g} as it is, else drawn from the table that you "
-        "are shown"
+        "randomized: with probability {truth:.3g} as it is, else drawn from a table that the "
+        "coordinator sends and the party checks"
     )
     truth: float
     epsilon: float
@@ -101,39 +145,68 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
 class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
     """Randomized values that are seen only added up; whoever breaks the sum can link them."""
 
+    compared: ClassVar[str | None] = (
+        "the difference of two totals shows the randomized answers of whoever is in only one of "
+        "them"
+    )
     how_said: ClassVar[str] = "randomized, and then added up with those of the others"
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in a total over {crowd}"
+    seen_as: ClassVar[str] = "by everybody, only in {total}"
     epsilon: float
     claimed: float
     crowd: int
+    """Among how many honest parties it is surely hidden."""
+    expected: int | None = None
+    """Over how many parties the total is to be."""
+    least: int | None = None
+    """Over how few it may be."""
 
 
 class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     """Exact values that are seen only added up: nobody's alone, but no ε bounds the total."""
 
+    compared: ClassVar[str | None] = (
+        "the difference of two totals shows the answers of whoever is in only one of them"
+    )
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by {by}, only in a total over {crowd}"
+    seen_as: ClassVar[str] = "by {by}, only in {total}"
     crowd: int
+    """Among how many honest parties it is surely hidden."""
     by: str = "everybody"
+    expected: int | None = None
+    """Over how many parties the total is to be."""
+    least: int | None = None
+    """Over how few it may be."""
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     """Exact values that are seen only added up, with noise in the total."""
 
+    compared: ClassVar[str | None] = "a second total with other noise tells as much again"
+    anew: ClassVar[bool] = True
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in a total with noise in it"
+    seen_as: ClassVar[str] = "by everybody, only in {total}, with noise in it"
     epsilon: float
     delta: float
+    expected: int | None = None
+    """Over how many parties the total is to be."""
+    least: int | None = None
+    """Over how few it may be."""
 
 
 class Told(Disclosure, frozen=True, tag="told"):
     """The value as it is."""
 
+    compared: ClassVar[str | None] = (
+        "who learned these values in one run can join the next with values close to them, and be "
+        "alone with their owner"
+    )
+
 
 class InGroup(Disclosure, frozen=True, tag="in a group"):
     """The value as it is, among those of a group, in no order."""
 
+    compared: ClassVar[str | None] = "a value that two groups of one person share may be hers"
     seen_as: ClassVar[str] = (
         "by everybody, as it is, among the values of {crowd} or more, in no order"
     )
@@ -143,14 +216,34 @@ class InGroup(Disclosure, frozen=True, tag="in a group"):
 class Masked(Disclosure, frozen=True, tag="masked"):
     """The value under a mask of the party's own choice, and once as it is among all, unordered."""
 
+    compared: ClassVar[str | None] = (
+        "two masked values of one person narrow the true one down, and whoever begins a study "
+        "again and again can choose among relays"
+    )
     recommended: str
+
+    @property
+    def how(self) -> str:
+        """What the recommended mask does; without one the value is bare."""
+        if self.recommended == "none":
+            return "as it is, unless you choose a mask (--mask); none is recommended"
+        return f"under a mask ({self.recommended} is recommended, the choice is yours)"
+
+    @property
+    def seen(self) -> str:
+        """Twice: under the name, and bare in a list."""
+        return (
+            "by everybody, under the party's name; and once as it is, among the values of all, in "
+            "no order"
+        )
 
 
 class Unstated(Disclosure, frozen=True, tag="unstated"):
     """Its author does not say what the protocol discloses: it may be everything."""
 
+    compared: ClassVar[str | None] = "its author does not say what two runs could be compared for"
     seen_as: ClassVar[str] = "by whomever the protocol tells, which may be everybody"
-    what: str = "not stated: the author of this protocol does not say what it gives away"
+    what: str = "not stated: the author of this protocol does not say what it discloses"
     attributes: tuple[str, ...] = ()
 
 
@@ -168,16 +261,39 @@ AnyDisclosure = (
 )
 
 
-def told_in_words(events: Sequence[Disclosure]) -> str:
-    """What these events mean to a respondent."""
+class Recorded(Disclosure, frozen=True, tag="recorded"):
+    """What the ledger of an earlier version kept of a disclosure: no mechanism, but its price."""
+
+    compared: ClassVar[str | None] = None
+    """The runs in which something comparable was disclosed are kept beside it."""
+    epsilon: float | None
+    claimed: float | None = None
+    crowd: int | None = None
+    delta: float = 0.0
+
+    @property
+    def hidden_among(self) -> int | None:
+        """As that version had it."""
+        return self.crowd
+
+
+def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
+    """What these events together mean, to a respondent (``you``) or of one."""
     cost = math.fsum(event.cost for event in events)
+    whose = "your" if you else "a party's"
     if any(isinstance(event, Unstated) for event in events):
-        return "Nobody has said what your answers tell: it may be everything."
+        return f"Nobody has stated what this tells of {whose} answers: it may be everything."
     if events and all(event.added_up for event in events):
         if math.isinf(cost):
-            return "No answer is seen alone, but no ε bounds what exact totals tell of one person."
-        return "No answer is seen alone, only totals."
-    return in_words(cost)
+            return (
+                "Only totals are seen, but no ε bounds what exact totals tell of one person: a "
+                "count of 1 shows that somebody with these answers took part."
+            )
+        if all(isinstance(event, NoisySum) for event in events):
+            return f"Only totals with noise are seen. {in_words(cost, you=you, source='them')}"
+        worst = in_words(cost, you=you)
+        return f"Only totals are seen. At worst, if all others pooled what they know: {worst}"
+    return in_words(cost, you=you)
 
 
 class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -197,7 +313,7 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, events: Sequence[Disclosure]) -> "Privacy":
         """What follows from the events."""
-        reading = Ledger(releases=[event.entry("") for event in events]).reading()
+        reading = Accountant().read(events)
         return cls(
             events=tuple(events),  # type: ignore[arg-type]
             local_epsilon=bounded(reading.local),

@@ -1,75 +1,24 @@
-"""A party's own account of what it gave away: events first, ε later.
-
-Every release is an event. Three readings are computed from the events, side by side:
-
-* **local**: against whoever sees everything this party sent, under its name. Everything one record
-  answered adds up (sequential composition). This is what an attacker can be held to.
-* **claimed**: what the paper of the protocol says, where that is less.
-* **central**: against whoever sees only the published aggregate over a crowd, as (ε, δ).
-"""
+"""A party's own account of what it disclosed: events first, ε later, within a budget."""
 
 import math
 from dataclasses import dataclass, field
 
 from mpc_rr.errors import InputError
-from mpc_rr.privacy import shuffling
+from mpc_rr.privacy.accountant import DELTA, Accountant, Reading
+from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.privacy.odds import in_words
 
 
-def bounded(epsilon: float) -> float | None:
-    """An ε for JSON, which has no infinity: None if there is no bound."""
-    return None if math.isinf(epsilon) else epsilon
-
-
 class OverdrawnError(InputError):
-    """A release would spend more than the party is willing to."""
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One answer that left the party."""
-
-    study: str
-    mechanism: str
-    attributes: tuple[str, ...]
-    epsilon: float
-    claimed: float | None = None
-    """What the paper says, if that differs from ``epsilon``."""
-    crowd: int | None = None
-    """Among how many parties' answers it is hidden; None if it is seen under the party's name."""
-    delta: float = 0.0
-    """How likely ``epsilon`` is not to hold, at most."""
-
-    def __post_init__(self) -> None:
-        if not self.epsilon >= 0:
-            raise InputError(f"a release costs a non-negative epsilon, not {self.epsilon}")
-        if self.claimed is not None and not self.claimed >= 0:
-            raise InputError(f"a claimed epsilon must not be negative, not {self.claimed}")
-        if self.crowd is not None and self.crowd < 2:
-            raise InputError(f"a crowd has at least two parties, not {self.crowd}")
-        if not 0 <= self.delta <= 1:
-            raise InputError(f"a delta lies between 0 and 1, not {self.delta}")
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The totals of a ledger in its three readings."""
-
-    local: float
-    claimed: float
-    central: float
-    delta: float
-    """With which the central reading holds."""
-    local_delta: float
-    """With which the local one does; 0 but for noise that is added inside a sum."""
+    """A disclosure would cost more than the party is willing to spend."""
 
 
 @dataclass
 class Ledger:
-    """All releases of one party about one record, within a budget."""
+    """All that one person disclosed of her record, within a budget."""
 
     budget: float = math.inf
-    releases: list[LedgerEntry] = field(default_factory=list)
+    events: list[Disclosure] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not self.budget >= 0:
@@ -78,22 +27,22 @@ class Ledger:
     @property
     def spent(self) -> float:
         """The local ε of everything so far."""
-        return math.fsum(release.epsilon for release in self.releases)
+        return math.fsum(event.cost for event in self.events)
 
-    def check(self, *planned: LedgerEntry) -> None:
-        """`OverdrawnError` if these releases would exceed the budget. Nothing is recorded."""
-        cost = math.fsum(release.epsilon for release in planned)
+    def check(self, *planned: Disclosure) -> None:
+        """`OverdrawnError` if these events would exceed the budget. Nothing is recorded."""
+        cost = math.fsum(event.cost for event in planned)
         if cost == 0 or self.spent + cost <= self.budget * (1 + 1e-9):
             return
         if math.isinf(cost):
-            without = next(release for release in planned if math.isinf(release.epsilon))
+            without = next(event for event in planned if math.isinf(event.cost))
             raise OverdrawnError(
-                f"no ε bounds what this would give away ({without.mechanism}: "
+                f"no ε bounds what this would disclose ({without.what}: "
                 f"{', '.join(without.attributes)}), so it exceeds the budget of {self.budget:.3g}"
             )
         if math.isinf(self.spent):
             raise OverdrawnError(
-                f"no ε bounds what was given away before; the budget of {self.budget:.3g} allows "
+                f"no ε bounds what was disclosed before; the budget of {self.budget:.3g} allows "
                 "nothing more"
             )
         raise OverdrawnError(
@@ -101,28 +50,15 @@ class Ledger:
             f"{self.spent + cost:.3g} exceeds the budget of {self.budget:.3g}"
         )
 
-    def charge(self, *releases: LedgerEntry) -> None:
-        """Record releases, before they are made; `OverdrawnError` if the budget does not allow."""
-        self.check(*releases)
-        self.releases.extend(releases)
+    def charge(self, *events: Disclosure) -> None:
+        """Record events, before they happen; `OverdrawnError` if the budget does not allow."""
+        self.check(*events)
+        self.events.extend(events)
 
-    def reading(self, delta: float = 1e-6) -> Reading:
-        """The totals. Each hidden release gets an equal part of δ; the ε add up."""
-        hidden = [release for release in self.releases if release.crowd is not None]
-        part = delta / len(hidden) if hidden else delta
-        central = math.fsum(
-            release.epsilon
-            if release.crowd is None
-            else shuffling.numerical(release.epsilon, release.crowd, part)
-            for release in self.releases
-        )
-        claimed = math.fsum(
-            release.epsilon if release.claimed is None else release.claimed
-            for release in self.releases
-        )
-        own = math.fsum(release.delta for release in self.releases)
-        return Reading(self.spent, claimed, central, own + (delta if hidden else 0.0), own)
+    def reading(self, delta: float = DELTA) -> Reading:
+        """The totals, by sequential composition."""
+        return Accountant(delta=delta).read(self.events)
 
     def in_words(self) -> str:
-        """What all releases together mean to the respondent."""
+        """What all of it together means to the respondent."""
         return in_words(self.spent)

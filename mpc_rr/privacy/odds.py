@@ -20,11 +20,22 @@ def certainty(epsilon: float, prior: float = 0.5) -> float:
     return odds / (1 + odds)
 
 
-def in_words(epsilon: float) -> str:
-    """One sentence for a respondent."""
+def in_words(epsilon: float, *, you: bool = False, source: str = "") -> str:
+    """What ε means, in one sentence to a respondent (``you``), or about one.
+
+    ``source``: what an observer sees; all of the respondent's randomized answers, if not given.
+    """
+    about, whose = ("you", "your") if you else ("a respondent", "their")
+    source = source or f"all of {whose} randomized answers"
     if math.isinf(epsilon):
-        return "Some answers give you away with certainty: there is no limit to what they tell."
+        return f"No ε bounds what taking part tells about {about}."
     sure = 100 * certainty(epsilon)
     if sure >= 99.95:
-        return "Whoever sees your answer can be practically certain of the truth."
-    return f"Whoever sees your answer can be at most {sure:.3g} % sure, where a coin toss is 50 %."
+        return (
+            f"This ε protects almost nothing: anyone who sees {source} can be practically certain "
+            "of the truth."
+        )
+    return (
+        f"Someone who starts at 50:50 on a guess about {about} can become at most {sure:.3g} % "
+        f"sure of it from {source}."
+    )

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpc_rr.errors import InputError, Refused
+from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import (
     Answered,
     answer_epsilon,
@@ -180,8 +180,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
         )
         if not question.block:
-            if session.person.recall(ANSWER) is None:  # else it was paid for in an earlier run
-                session.spend([])
+            session.spend([])  # what an earlier run has drawn stays paid for
             taken = await session.hear(AnswersTaken, check=plausible(session))
             return AnsweredOneBlock(
                 schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(self.p)
@@ -199,14 +198,9 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 int(respond(np.array([cell]), table, self.p, rng.fork(str(k)).uniform)[0])
                 for k, (cell, table) in enumerate(zip(cells, tables, strict=True))
             ]
-            return mark + np.array(told, dtype="<u4").tobytes()
+            return np.array(told, dtype="<u4").tobytes()
 
-        answer = session.once(ANSWER, draw)
-        if answer[:QUESTION_BYTES] != mark:
-            raise Refused(
-                "this party answered the study before, with other tables; another answer would "
-                "give away more"
-            )
+        answer = mark + session.once(ANSWER, draw, given=mark)
 
         # Step 4: answer. Step 5: hear the digest of all answers.
         await session.sub(f"block-{question.block}").report(BlockAnswer(answer))

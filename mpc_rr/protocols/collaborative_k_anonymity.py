@@ -56,6 +56,7 @@ from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
 from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys
 from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
 from mpc_rr.protocols.mix.relays import MixOptions
+from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema
@@ -159,6 +160,10 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             Told(what="told to everybody", attributes=self.quasi_identifiers),
             InGroup(what=grouped, attributes=self.confidential, crowd=self.k),
         ]
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Among them, who can link values to their owners."""
+        return [*super().cautions(study), *self.mix.cautions(study)]
 
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
 

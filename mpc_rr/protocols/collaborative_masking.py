@@ -58,6 +58,7 @@ from mpc_rr.protocols.mix.cascade import (
     relay_role,
 )
 from mpc_rr.protocols.mix.relays import MixOptions
+from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness
@@ -67,8 +68,6 @@ CANDIDATES_CHOICE = "candidates"
 MASK_CHOICE = "mask/"
 """Keywords of a party's own choices: the least number of candidates, and ``mask/<attribute>``."""
 LARGEST_MASKED = 1 << 60
-OPENED = "values opened", "this party's values may have been opened"
-"""What books of earlier versions hold instead of an opened die."""
 
 
 class MaskedRecord(Posted, frozen=True):
@@ -163,6 +162,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             masked.append(Masked(what=what, attributes=(name,), recommended=recommended))
         return [*told, *masked]
 
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Among them, who can link values to their owners."""
+        return [*super().cautions(study), *self.mix.cautions(study)]
+
     # ── A respondent ───────────────────────────────────────────────────────────────────────────
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> MaskedRelease:
@@ -171,7 +174,6 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         confidential = [answers[name] for name in self.confidential]
 
         # Step 1: throw the dice.
-        session.check_not_told_before(*OPENED)
         _, seed = await commit_party(session.sub("commitment"), board, {})
 
         # Step 2: every value alone through the channel.

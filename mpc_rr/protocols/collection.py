@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import InputError, Refused
+from mpc_rr.errors import InputError
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
 from mpc_rr.network.envelope import Message, Way
@@ -118,16 +118,11 @@ async def collect_party(
     """
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
-    mark = design_mark(design)
-    drawn = session.once(
-        "answer", lambda rng: mark + pack_record(design.randomize(truth, rng.uniform)[0])
+    codes = session.once(
+        "answer",
+        lambda rng: pack_record(design.randomize(truth, rng.uniform)[0]),
+        given=design_mark(design),
     )
-    if drawn[:MARK_BYTES] != mark:
-        raise Refused(
-            "this party answered the study before, when its attributes were clustered otherwise; "
-            "another answer would give away more"
-        )
-    codes = drawn[MARK_BYTES:]
 
     # Step 2: report it.
     await session.report(Answer(codes))
@@ -213,6 +208,7 @@ class FixedDesign(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (Answer,)
+    fixed_answers: ClassVar[bool] = True
 
     @abstractmethod
     def design(self, schema: Schema) -> Design:

@@ -38,13 +38,6 @@ MOST_CORRUPT = 0.5
 """The share of parties that noise withstands unless the study says otherwise."""
 
 
-COUNTED = (
-    "counted",
-    "this party's record was counted; what the two runs differ in could give somebody away",
-)
-"""What a party keeps of the run in which its record went into a sum."""
-
-
 class PublishedTables(Message, frozen=True):
     """Coordinator → everyone: the tables with small counts suppressed, cell by cell, as int64."""
 
@@ -162,7 +155,6 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> PairCounts:
         """A party's part: its record goes in, the counts come out."""
-        session.check_not_told_before(*COUNTED)
         layout, crowd = PairLayout(schema.sizes), self.crowd(session)
         noise = self._noise_of(session, layout)
         modulus = self._modulus(crowd, noise)
@@ -174,7 +166,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         confided = self.suppress_below is not None
         total = await self.add_party(
             session, vector, modulus,
-            confided=confided, before_sending=lambda: self._only_once(session),
+            confided=confided,
             least_others=LEAST_OTHERS if noise and self._lying(session.most) else 0,
         )  # fmt: skip
         if not confided:
@@ -206,16 +198,6 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         check = self._in_order(layout, None)
         published = await session.announce_made(PublishedTables, suppressed, check=check)
         return msgspec.structs.replace(self._suppressed(schema, published), lost=lost)
-
-    def _only_once(self, session: PartySession) -> None:
-        """A second sum with other noise, or other parties, would tell more than was agreed."""
-        if not self.noise_epsilon:
-            session.tell_once(*COUNTED)
-        elif session.once("noisy sum", lambda _: session.occasion) != session.occasion:
-            raise Refused(
-                "this party has given its noisy counts for this study before; a second sum would "
-                "give away as much again; no count was sent"
-            )
 
     def _in_order(self, layout: PairLayout, n: int | None) -> Check[PublishedTables]:
         def check(message: PublishedTables) -> None:

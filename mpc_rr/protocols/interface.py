@@ -15,6 +15,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure
+from mpc_rr.publication.cautions import Caution, cautions_of
 from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
 from mpc_rr.schema import Record, Schema
 
@@ -44,6 +45,10 @@ class StudyProtocol(
     publishes_values: ClassVar[bool] = False
     """Whether single values are published, so that attributes may be numeric."""
 
+    fixed_answers: ClassVar[bool] = False
+    """Whether a party's answers follow from its record and the study alone, whatever others say:
+    another study that promises the same then gets the very same answers, which cost nothing."""
+
     # ── What only a protocol can know ──────────────────────────────────────────────────────────
 
     messages: ClassVar[tuple[type[Message], ...]] = ()
@@ -67,6 +72,10 @@ class StudyProtocol(
     def smallest_group(self) -> tuple[int, str]:
         """With how few parties it can go on at all, and why."""
         return SMALLEST, "among fewer, each could tell what the others answered"
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """What this study file allows to happen to a respondent, and what would prevent it."""
+        return cautions_of(self.stated(study), study)
 
     def rounds(self, study: Setting) -> tuple[type[Message], ...]:  # noqa: ARG002
         """Its messages, where they depend on the options or the number of parties."""

@@ -24,7 +24,7 @@ from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedSum
 from mpc_rr.protocols.collection import LARGEST_EPSILON
-from mpc_rr.protocols.exact_pairs import COUNTED, checked_tables
+from mpc_rr.protocols.exact_pairs import checked_tables
 from mpc_rr.protocols.interface import HEAD_BYTES
 from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.ending import Setting
@@ -83,14 +83,10 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
         """A party's steps."""
-        session.check_not_told_before(*COUNTED)
         layout, matrices = PairLayout(schema.sizes), self._matrices(schema)
         drawn = session.once("pairs", lambda rng: _randomize(layout, matrices, record, rng))
         vector = layout.vector(np.frombuffer(drawn, dtype="<u4").tolist())
-        total = await self.add_party(
-            session, vector, self.crowd(session) + 1,
-            before_sending=lambda: session.tell_once(*COUNTED),
-        )  # fmt: skip
+        total = await self.add_party(session, vector, self.crowd(session) + 1)
         return self._ending(layout, schema, total)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> RandomizedPairs:

@@ -6,14 +6,13 @@ Its folders hold the same transcript, so everything can be published anew from t
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
-from mpc_rr.privacy.disclosures import Privacy
-from mpc_rr.privacy.ledger import bounded
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.disclosures import AnyDisclosure, Privacy, Recorded, bounded
+from mpc_rr.privacy.odds import certainty
 from mpc_rr.publication.crosstabs import MEASURES
 from mpc_rr.publication.ending import dropped_out
 from mpc_rr.publication.parts import (
@@ -125,19 +124,52 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
 
 
 def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
-    releases = [event.entry(study) for event in privacy.events]
+    """As version 1 had it: everybody who was expected counted as the crowd of a sum."""
+    events = [_of_then(event) for event in privacy.events]
+    reading = Accountant().read(events)
     return {
         "local_epsilon": privacy.local_epsilon,
         "local_delta": privacy.local_delta,
         "claimed_epsilon": privacy.claimed_epsilon,
-        "central_epsilon": privacy.central_epsilon,
-        "central_delta": privacy.central_delta,
-        "in_words": in_words(math.inf if privacy.local_epsilon is None else privacy.local_epsilon),
+        "central_epsilon": bounded(reading.central),
+        "central_delta": reading.delta,
+        "in_words": _in_words(reading.local),
         "releases": [
-            asdict(r) | {"attributes": list(r.attributes), "epsilon": bounded(r.epsilon)}
-            for r in releases
+            {
+                "study": study,
+                "mechanism": event.what,
+                "attributes": list(event.attributes),
+                "epsilon": event.epsilon,
+                "claimed": event.claimed,
+                "crowd": event.crowd,
+                "delta": event.delta,
+            }
+            for event in events
         ],
     }
+
+
+def _of_then(event: AnyDisclosure) -> Recorded:
+    """An event with the crowd it had then."""
+    crowd = getattr(event, "crowd", None)
+    return Recorded(
+        what=event.what,
+        attributes=event.attributes,
+        epsilon=bounded(event.cost),
+        claimed=getattr(event, "claimed", None),
+        crowd=crowd if getattr(event, "expected", None) is None else getattr(event, "expected", 0),
+        delta=event.failing,
+    )
+
+
+def _in_words(epsilon: float) -> str:
+    """What version 1 said of an ε."""
+    if math.isinf(epsilon):
+        return "Some answers give you away with certainty: there is no limit to what they tell."
+    sure = 100 * certainty(epsilon)
+    if sure >= 99.95:
+        return "Whoever sees your answer can be practically certain of the truth."
+    return f"Whoever sees your answer can be at most {sure:.3g} % sure, where a coin toss is 50 %."
 
 
 def _nested(table: Table, cells: tuple[Number, ...] | None) -> Any:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from mpc_rr.agents.consent import Consent, Told
 from mpc_rr.errors import InternalError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
@@ -38,42 +39,57 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
         console.print(Text(text, style="dim"))
 
 
-def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
+def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
-
-    def budget(epsilon: float | None) -> str:
-        return "without bound" if epsilon is None else f"{epsilon:.3g}"
-
-    console.print(f"[bold]{escape(explanation['title'])}[/] (study {explanation['study']})")
-    if explanation["description"]:
-        console.print(escape(explanation["description"]), highlight=False)
-    console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
-    for asked in explanation["questions"].values():
-        words = [*dict.fromkeys((asked["label"], asked["question"]))]
-        question = ": ".join(words)
-        say(console, f"  {question}  [{', '.join(asked['answers'])}]")
-    console.print(f"What leaves you (protocol {explanation['protocol']}):", highlight=False)
-    for told in explanation["disclosures"]:
-        titles = [explanation["questions"][name]["label"] for name in told["event"]["attributes"]]
-        attributes = ", ".join(titles) or "whatever you answer"
-        seen = told["seen"].replace("the party's", "your")
-        say(console, f"  {attributes}: {told['how']}; seen {seen}; ε {budget(told['epsilon'])}")
-    if explanation["registrar"]:
-        console.print("Only people with a pass of the study's registrar take part (--pass).")
-    if not explanation["disclosures"]:
-        console.print("  nothing new: you answered this study before", highlight=False)
+    console.print(Text(f"{means.title} (study {means.study})", style="bold"))
+    if means.description:
+        say(console, means.description)
+    few = "" if means.minimum >= means.parties else f", at least {means.minimum:,}"
+    who = "only people whom its registrar admits (--pass)" if means.registrar else "open to anyone"
+    say(console, f"Asked of {means.parties:,} parties{few}; {who}:")
+    for asked in means.questions.values():
+        question = ": ".join(dict.fromkeys((asked.label, asked.question)))
+        say(console, f"  {question}  [{', '.join(asked.answers)}]")
+    say(console, f"What you would disclose (protocol {means.protocol}):")
+    for told in means.disclosures:
+        titles = [means.questions[name].label for name in told.event.attributes]
+        about = ", ".join(titles) or "whatever you answer"
+        say(console, f"  {about}: {told.how}; seen {told.seen}; {_cost_of(told)}")
+    if means.answered_before:
+        say(console, "  nothing new: the same answers as when you took part before")
     else:
-        console.print(
-            f"In all: ε {budget(explanation['epsilon'])}. {explanation['in_words']}",
-            highlight=False,
+        say(console, _whole_record(means))
+    for learned in means.compared:
+        say(console, f"you took part before; in a second run, {learned}.", "Warning")
+    for caution in means.cautions:
+        say(console, f"{caution.text} What would prevent it: {caution.prevented_by}.", "Warning")
+    if means.spent_before != 0 or means.budget is not None:
+        within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
+        say(
+            console,
+            f"Spent so far: {_epsilon(means.spent_before)}. After this study: "
+            f"{_epsilon(means.total)}.{within}",
         )
-    if explanation["spent_before"] != 0 or explanation["budget"] is not None:
-        console.print(
-            f"With your earlier studies (ε = {budget(explanation['spent_before'])}) the total "
-            f"would be {budget(explanation['total'])}; your budget is "
-            f"{budget(explanation['budget'])}.",
-            highlight=False,
-        )
+
+
+def _epsilon(epsilon: float | None) -> str:
+    return "no ε bound" if epsilon is None else f"ε = {epsilon:.3g}"
+
+
+def _cost_of(told: Told) -> str:
+    if told.sure is None:
+        return _epsilon(told.epsilon)
+    most = "at most " if told.event.at_most else ""
+    return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes at most {told.sure:.1%} sure)"
+
+
+def _whole_record(means: Consent) -> str:
+    failing = f" (δ = {means.delta:.2g})" if means.delta else ""
+    worst = f"For your whole record: {_epsilon(means.epsilon)}{failing}. {means.in_words}"
+    if means.central_epsilon is None or means.central_epsilon == means.epsilon:
+        return worst
+    expected = f"{_epsilon(means.central_epsilon)} (δ = {means.central_delta:.2g})"
+    return f"{worst} Expected: whoever sees only the totals is held to {expected}."
 
 
 def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:

@@ -116,6 +116,15 @@ class Study(Definition, frozen=True, kw_only=True):
         return _digest(msgspec.json.encode(self, order="deterministic"), told)
 
     @property
+    def promise(self) -> bytes:
+        """A digest of what parties are promised: what is asked, how it is protected, among whom.
+
+        A study that is renamed, explained otherwise or given more time has the same. Answers are
+        drawn by it, so such a study gets the very same ones.
+        """
+        return _promise(msgspec.json.encode(self, order="deterministic"), self.parties.fewest)
+
+    @property
     def setting(self) -> Setting:
         """What its protocol may know of it, before anybody has come."""
         return Setting(
@@ -207,6 +216,23 @@ def _digest(study: bytes, words: bytes) -> bytes:
     tables = msgspec.json.decode(study)
     canonical = msgspec.json.encode(_without_unused({key: tables[key] for key in DIGESTED}))
     return hashlib.sha256(b"mpc-rr study v1\0" + canonical + words).digest()
+
+
+WORDS = frozenset({"label", "question", "labels"})
+"""What a schema says to people about attributes and categories, besides their names."""
+
+
+@functools.lru_cache(maxsize=8)
+def _promise(study: bytes, fewest: int) -> bytes:
+    """Once for all parties of a host."""
+    tables = msgspec.json.decode(study)
+    tables["schema"]["attributes"] = [
+        {key: value for key, value in attribute.items() if key not in WORDS}
+        for attribute in tables["schema"]["attributes"]
+    ]
+    promised = {key: tables[key] for key in ("schema", "protocol", "registrar")}
+    canonical = msgspec.json.encode(_without_unused(promised | {"minimum": fewest}))
+    return hashlib.sha256(b"mpc-rr promise v1\0" + canonical).digest()
 
 
 def _without_unused(value: Any) -> Any:

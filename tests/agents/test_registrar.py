@@ -78,7 +78,7 @@ class Brazen(Party):
 
 
 class _NoCheck(Terms):
-    def check(self, study):
+    def check(self, study, record=None):
         pass
 
 

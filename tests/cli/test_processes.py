@@ -19,10 +19,6 @@ from cli_helpers import (
 )
 from helpers import random_records
 
-from mpc_rr.agents.account import StoredAccount
-from mpc_rr.errors import InputError
-from mpc_rr.study.file import load_scenario
-
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
 
@@ -91,8 +87,9 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     assert real["publication"] == simulated["publication"]
     reports = [(tmp_path / kind / "reports.csv").read_text() for kind in ("real", "simulated")]
     assert reports[0] == reports[1]
-    books = json.loads((tmp_path / "state-7" / "account.json").read_text())
-    assert [entry["attributes"] for entry in books["releases"]] == [["sport"], ["mood"]]
+    ledger = json.loads((tmp_path / "state-7" / "account.json").read_text())
+    (took_part,) = ledger["participations"]
+    assert [event["attributes"] for event in took_part["events"]] == [["sport"], ["mood"]]
 
 
 @pytest.mark.broker
@@ -129,43 +126,38 @@ def test_a_port_in_use_is_one_line_and_code_1():
 
 
 @pytest.mark.broker
-def test_a_host_keeps_books_for_each_record_and_writes_each_receipt(small, nats):
-    """Asked again, it repeats its answers; a budget is each record's own."""
+def test_a_host_keeps_a_ledger_for_each_person_and_writes_each_receipt(small, nats):
+    """Asked again, it repeats their answers, in whatever row; a budget is each person's own."""
     study = small / "random.toml"
     study.write_text(RANDOMIZED)
     url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
-    people = ["--csv", small / "people.csv", "--state", small / "books", "--name", "clinic"]
+    header, *rows = (small / "people.csv").read_text().splitlines()
+    named = [f"{row},person {number}" for number, row in enumerate(rows)]
+    people = ["--csv", small / "known.csv", "--id", "who", "--state", small / "books"]
+    people += ["--name", "clinic"]
 
     def reports(number):
+        turned = [*named[number:], *named[:number]]
+        (small / "known.csv").write_text("\n".join([f"{header},who", *turned]) + "\n")
         coordinator = coordinate(study, *url, "--out", small / f"out-{number}", "--json")
         host = start("host", study, *url, *people, "--out", small / f"mine-{number}", "--json")
         for process in (coordinator, host):
             code, _, err = process.finish()
             assert code == 0, err
-        return (small / f"out-{number}" / "reports.csv").read_text()
+        lines = (small / f"out-{number}" / "reports.csv").read_text().splitlines()
+        return sorted(line.partition(",")[2] for line in lines)
 
     assert reports(1) == reports(2)
-    assert sorted(file.name for file in (small / "books").glob("record-*")) == [
-        f"record-{number}.json" for number in range(1, 6)
-    ]
+    assert len([*(small / "books").glob("person-*.json")]) == 5
     receipts = sorted((small / "mine-1" / "receipts").iterdir())
     assert [file.name for file in receipts] == [f"clinic-{k}.jsonl" for k in range(1, 6)]
     code, out, err = mpc_rr("verify", small / "out-1", "--receipt", receipts[2])
     assert code == 0, err
     assert "of the receipt are in the transcript" in out
-    new = ["--csv", small / "people.csv", "--state", small / "new books"]
+    code, _, err = mpc_rr("host", study, *url, "--csv", small / "people.csv", "--state", "s")
+    assert code == 2
+    assert_one_line(err.splitlines()[-1] + "\n", "--state needs --id COLUMN")
+    new = ["--csv", small / "known.csv", "--id", "who", "--state", small / "new books"]
     code, _, err = mpc_rr("host", study, *url, *new, "--rows", "2:3", "--budget", "0.1")
     assert code == 1
     assert "exceeds the budget of 0.1" in err
-
-
-def test_books_of_a_host_are_for_the_record_they_were_opened_for(small, tmp_path):
-    """Another person in the same line of the file must not be given that person's books."""
-    study = load_scenario(small / "study.toml").study
-    with StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books:
-        books[1].charge(study, (0, 1))
-    with (
-        StoredAccount.open_many(tmp_path / "books", range(1, 3)) as books,
-        pytest.raises(InputError, match="for another record"),
-    ):
-        books[1].charge(study, (1, 1))

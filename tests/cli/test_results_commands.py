@@ -26,8 +26,9 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     assert code == 0
     said = " ".join(out.split())
     assert "sport: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
-    assert "seen by everybody, under your name; ε 1.39" in said
-    assert "Whoever sees your answer can be at most" in out
+    assert "seen by everybody, under your name; ε = 1.39 (a 50:50 guess" in said
+    assert "For your whole record: ε = " in said
+    assert "Someone who starts at 50:50 on a guess about you can become at most 95.7 % sure" in said
     code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
         "--json",

@@ -123,6 +123,5 @@ def test_a_party_with_books_takes_part(nats, small):
         code, _, err = process.finish()
         assert code == 0, err
     assert (small / "mine" / "receipt.jsonl").is_file()
-    assert json.loads((small / "books" / "account.json").read_text())["enrolments"].keys() == {
-        "small"
-    }
+    ledger = json.loads((small / "books" / "account.json").read_text())
+    assert [took_part["study"] for took_part in ledger["participations"]] == ["small"]

@@ -10,7 +10,8 @@ from scipy.stats import binom
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.privacy import shuffling
-from mpc_rr.privacy.ledger import Ledger, LedgerEntry, OverdrawnError
+from mpc_rr.privacy.disclosures import Disclosure, NoisySum, Recorded
+from mpc_rr.privacy.ledger import Ledger, OverdrawnError
 from mpc_rr.privacy.odds import certainty, in_words
 
 
@@ -18,10 +19,11 @@ def test_plain_odds():
     assert certainty(0) == 0.5
     assert certainty(math.log(3)) == pytest.approx(0.75)
     assert certainty(1e6) == 1.0
-    assert in_words(math.log(62 / 38)) == (
-        "Whoever sees your answer can be at most 62 % sure, where a coin toss is 50 %."
+    assert in_words(math.log(62 / 38), you=True) == (
+        "Someone who starts at 50:50 on a guess about you can become at most 62 % sure of it from "
+        "all of your randomized answers."
     )
-    assert "no limit" in in_words(math.inf)
+    assert "No ε bounds" in in_words(math.inf)
     assert "practically certain" in in_words(20)
 
 
@@ -78,7 +80,7 @@ def test_larger_crowds_hide_better():
 
 
 def release(epsilon, **options):
-    return LedgerEntry("study", "keep_or_uniform", ("age",), epsilon, **options)
+    return Recorded(what="kept or uniform", attributes=("age",), epsilon=epsilon, **options)
 
 
 def test_the_ledger_adds_up_in_its_readings():
@@ -90,6 +92,7 @@ def test_the_ledger_adds_up_in_its_readings():
     assert reading.central == pytest.approx(3.0 + shuffling.numerical(1.0, 10_000, 1e-6))
     assert reading.delta == 1e-6
     assert "98.2 % sure" in ledger.in_words()
+    assert reading.accountant.startswith("sequential composition")
 
 
 def test_nothing_hidden_needs_no_delta():
@@ -110,10 +113,10 @@ def test_an_overdrawn_budget_is_refused_and_nothing_recorded():
 
 def test_what_costs_nothing_is_never_refused():
     """The same answer again, after something without bound."""
-    ledger = Ledger(releases=[release(math.inf)])
+    ledger = Ledger(events=[release(math.inf)])
     ledger.budget = 1.0
     ledger.check()
-    with pytest.raises(OverdrawnError, match="no ε bounds what was given away before"):
+    with pytest.raises(OverdrawnError, match="no ε bounds what was disclosed before"):
         ledger.check(release(0.1))
 
 
@@ -136,8 +139,6 @@ def test_a_ledger_never_exceeds_its_budget(costs, budget):
         (lambda: shuffling.numerical(1, 1, 1e-6), "at least two"),
         (lambda: shuffling.closed_form(1, 10, 0), "delta"),
         (lambda: shuffling.closed_form(math.nan, 10, 0.1), "negative"),
-        (lambda: release(-1.0), "non-negative"),
-        (lambda: release(math.nan), "non-negative"),
     ],
 )
 def test_bad_input_is_told(call, says):
@@ -150,7 +151,7 @@ def test_an_unbounded_release_can_only_be_afforded_without_a_budget():
         Ledger(budget=100).charge(release(math.inf))
     ledger = Ledger()
     ledger.charge(release(np.inf))
-    assert "no limit" in ledger.in_words()
+    assert "No ε bounds" in ledger.in_words()
 
 
 def test_the_closed_form_by_hand():
@@ -178,8 +179,8 @@ def test_a_huge_epsilon_stays_what_it_is():
 
 
 def test_two_hidden_releases_share_delta():
-    one = LedgerEntry("a", "m", ("x",), 1.0, crowd=1000)
-    both = Ledger(releases=[one, one]).reading(1e-6)
+    one = release(1.0, crowd=1000)
+    both = Ledger(events=[one, one]).reading(1e-6)
     assert both.central == pytest.approx(2 * shuffling.numerical(1.0, 1000, 5e-7))
 
 
@@ -188,16 +189,37 @@ def test_two_hidden_releases_share_delta():
     [
         lambda: Ledger(budget=math.nan),
         lambda: Ledger(budget=-1.0),
-        lambda: LedgerEntry("a", "m", ("x",), 1.0, claimed=-5.0),
-        lambda: LedgerEntry("a", "m", ("x",), 1.0, crowd=1),
+        lambda: release(-1.0),
+        lambda: release(math.nan),
+        lambda: release(1.0, claimed=-5.0),
+        lambda: release(1.0, delta=1.5),
     ],
 )
-def test_books_that_make_no_sense_are_refused(call):
-    with pytest.raises(InputError):
+def test_events_and_budgets_that_make_no_sense_are_refused(call):
+    with pytest.raises(InputError, match=r"negative|0 or more"):
         call()
+
+
+def test_who_is_alone_in_the_crowd_is_not_hidden():
+    """Whatever is left of the others' answers, if nobody else is honest."""
+    for crowd in (0, 1):
+        assert Ledger(events=[release(1.0, crowd=crowd)]).reading().central == 1.0
+
+
+def test_the_deltas_of_several_disclosures_add_up():
+    noisy = NoisySum(what="noisy", attributes=("a",), epsilon=1.0, delta=1e-9)
+    reading = Ledger(events=[noisy, noisy, release(1.0, crowd=1000)]).reading(1e-6)
+    assert reading.local_delta == pytest.approx(2e-9)
+    assert reading.delta == pytest.approx(1e-6 + 2e-9)
+
+
+def test_a_mechanism_must_say_what_two_runs_could_be_compared_for():
+    with pytest.raises(TypeError, match="lacks compared"):
+        type("Forgetful", (Disclosure,), {}, frozen=True)
 
 
 def test_a_matrix_of_the_whole_budget_fits_the_budget():
     for epsilon in (14.5, 24.5, 33.3):
         ledger = Ledger(budget=epsilon)
-        ledger.charge(LedgerEntry("a", "m", ("x",), KeepOrUniform.from_epsilon(7, epsilon).epsilon))
+        ledger.charge(release(KeepOrUniform.from_epsilon(7, epsilon).epsilon))
+        assert ledger.spent == pytest.approx(epsilon)

@@ -11,7 +11,7 @@ from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.errors import InputError, Misconduct, MpcRrError
+from mpc_rr.errors import Declined, InputError, Misconduct
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.suppression import HIDDEN
 from mpc_rr.network.envelope import Envelope, SignedEnvelope
@@ -94,7 +94,8 @@ def test_the_price_of_noise_is_its_epsilon_and_a_tiny_delta():
     (release,) = NOISY.disclosures(setting(make_study(N, SIZES).schema, N))
     assert release.epsilon == 3.0
     assert 0 < release.delta < 1e-8
-    assert release.seen == "by everybody, only in a total with noise in it"
+    assert release.seen.startswith("by everybody, only in a total")
+    assert release.seen.endswith("with noise in it")
 
 
 def test_noise_is_given_once_for_a_study():
@@ -109,8 +110,27 @@ def test_noise_is_given_once_for_a_study():
     assert run(NOISY, party=WithBooks)[0].result is not None
     outcome, ends = run(NOISY, party=WithBooks, seed=5)
     assert outcome.result is None
-    assert all(isinstance(end, MpcRrError) for end in ends.values())
-    assert any("noisy counts for this study before" in str(end) for end in ends.values())
+    assert all(isinstance(end, Declined) for end in ends.values())
+    assert all(
+        "a second total with other noise tells as much again" in str(e) for e in ends.values()
+    )
+    assert all(account.ledger.spent == 3.0 for account in books.values())
+
+
+def test_noise_that_its_owner_gives_again_costs_as_much_again():
+    books = {}
+
+    class Insisting(Party):
+        def __init__(self, study, name, *args):
+            account = books.setdefault(name, Account(budget=7.0))
+            super().__init__(study, name, *args, terms=Terms(account=account, again=True))
+
+    for seed, spent in enumerate((3.0, 6.0)):
+        assert run(NOISY, party=Insisting, seed=seed)[0].result is not None
+        assert all(account.ledger.spent == spent for account in books.values())
+    outcome, ends = run(NOISY, party=Insisting, seed=2)
+    assert outcome.result is None
+    assert all("exceeds the budget of 7" in str(end) for end in ends.values())
 
 
 def test_a_poisoned_noisy_sum_is_noticed():

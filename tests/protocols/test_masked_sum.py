@@ -20,7 +20,9 @@ from helpers import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
+from mpc_rr.agents.terms import Terms
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.sealed import Rejected
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -167,9 +169,25 @@ def test_studies_on_masked_sums_can_be_verified(protocol, tmp_path):
 
 
 def test_masked_rr_pairs_are_those_of_the_paper_s_sum():
-    masked = run(16, protocol=RRPairs(keep=0.6, sum="masked_sum"))[1].outcome.result
-    plain = run(16, protocol=RRPairs(keep=0.6, sum="secure_sum"))[1].outcome.result
-    assert_tables(masked.counts, plain.counts)
+    """The sums differ in what they promise, so answers differ, too: counted here by hand."""
+    for kind in ("masked_sum", "secure_sum"):
+        vectors = []
+
+        class Watched(Account):
+            def once(self, *args, seen=vectors, **given):
+                seen.append(super().once(*args, **given))
+                return seen[-1]
+
+        class Watching(Party):
+            def __init__(self, *args, kind=Watched, **terms):
+                super().__init__(*args, terms=Terms(account=kind()), **terms)
+
+        study = make_study(16, SIZES, protocol=RRPairs(keep=0.6, sum=kind))
+        outcome, _ = simulate(study, random_records(16, SIZES, seed=3), party=Watching)
+        cells = np.array([np.frombuffer(raw, dtype="<u4") for raw in vectors])
+        for place, table in enumerate(outcome.result.counts):
+            own = np.bincount(cells[:, place], minlength=table.size)
+            np.testing.assert_array_equal(table.ravel(), own)
 
 
 def schedule(seed, n):

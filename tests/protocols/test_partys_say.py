@@ -12,7 +12,7 @@ from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.errors import Aborted, InputError, Refused
+from mpc_rr.errors import Aborted, Declined, InputError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
@@ -123,12 +123,12 @@ def test_other_clusters_get_no_second_answer():
         def __init__(self, *args):
             books = Account()
             books.charge(args[0], args[2])
-            books.once(args[0], "answer", lambda: bytes(8) + bytes(6))
+            books.once(args[0], args[2], "answer", lambda _: bytes(6), given=b"other clusters")
             super().__init__(*args, terms=Terms(account=books))
 
     outcome, ends = simulate(study, RECORDS, parties={"party-05": Returning})
-    assert isinstance(ends["party-05"], Refused)
-    assert "clustered otherwise" in str(ends["party-05"])
+    assert isinstance(ends["party-05"], Declined)
+    assert "another answer would tell more" in str(ends["party-05"])
     assert outcome.result.n == N - 1
 
 

@@ -6,27 +6,28 @@ from typing import Any, Self
 
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import Misconduct, Refused
+from mpc_rr.errors import Misconduct
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.randomness import Randomness
 
-Once = Callable[[str, Callable[[Randomness], bytes]], bytes]
-"""By its label, something random that is drawn and accounted for once, and then always the same."""
+Once = Callable[[str, Callable[[Randomness], bytes], bytes], bytes]
+"""By its label, and what it is drawn given, something random that is always the same."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """Whom a party's session acts for: her books, her choices, and what shows that she may."""
+    """Whom a party's session acts for: her ledger, her choices, and what shows that she may."""
 
     once: Once
     """Draws something that must never be drawn twice."""
-    recall: Callable[[str], bytes | None]
-    """What was drawn under a label in this or an earlier run, if anything."""
+    disclose: Callable[[], bool]
+    """Enters in her ledger that something of her record leaves in this run, or declines; whether
+    another run, or this one with other parties, could be compared with it."""
     spend: Callable[[Sequence[Any]], None]
-    """Enters in the books what the study costs after all: disclosures
+    """Enters in her ledger what the study costs after all: disclosures
     (`mpc_rr.privacy.disclosures`), which must not cost more than was planned."""
     pass_fault: Callable[[PublicIdentity, Pass | None], str | None]
     """Why a pass does not show that somebody may take part, or None."""
@@ -34,8 +35,6 @@ class Person:
     """What shows that the registrar knows this person, where the study has one."""
     choices: Mapping[str, str] = field(default_factory=dict)
     """What this party has decided for itself, by keywords that its protocol knows."""
-    again: bool = False
-    """Whether this person takes part even if an earlier run may know what she tells now."""
 
 
 class PartySession(MailboxSession):
@@ -71,40 +70,38 @@ class PartySession(MailboxSession):
         """This party's keys."""
         return self.mailbox.identity
 
-    def once(self, label: str, draw: Callable[[Randomness], bytes]) -> bytes:
-        """Draw something that must never be drawn twice; a later run finds it in the books."""
-        return self.person.once(label, draw)
+    def once(self, label: str, draw: Callable[[Randomness], bytes], given: bytes = b"") -> bytes:
+        """Draw something that must never be drawn twice: a later run of the study gets the same.
+
+        ``given``: what it is drawn from besides the record and what the study promises. If an
+        earlier run gave something else, a second draw would tell more: the party declines.
+        """
+        return self.person.once(label, draw, given)
 
     def spend(self, disclosures: Sequence[Any]) -> None:
-        """Enter in the books what this study costs after all."""
+        """Enter in the ledger what this study costs after all."""
         self.person.spend(disclosures)
 
-    @property
-    def occasion(self) -> bytes:
-        """This very taking part: the run, whose name the coordinator makes, and our fresh keys."""
-        return self.mailbox.run + self.mailbox.identity.public.digest
+    def _on_leaving(self, kind: type[Message]) -> None:
+        """Nothing that tells of the record leaves before the ledger has entered that it does."""
+        if kind.reveals and self.person.disclose():
+            self.point_of_no_return()
 
-    def check_not_told_before(self, label: str, told: str) -> None:
-        """`Refused` if the books say that something was told in an earlier run of the study."""
-        if self.person.recall(label) is not None and not self.person.again:
-            raise Refused(
-                f"in an earlier run of this study {told}; nothing was sent. To take part all the "
-                "same, say --again"
-            )
-
-    def tell_once(self, label: str, told: str) -> None:
-        """Enter that something is told in this run; `Refused` if it was in an earlier one."""
-        self.check_not_told_before(label, told)
-        self.once(label, lambda _: self.occasion)
+    async def send(self, target: str, message: Message) -> None:
+        """Write to one agent."""
+        self._on_leaving(type(message))
+        await super().send(target, message)
 
     async def report(self, message: Message) -> bytes:
         """Write publicly to the coordinator; returns the signed bytes."""
+        self._on_leaving(type(message))
         raw = await self.mailbox.tell(self.name, COORDINATOR, message)
         self.mailbox.transcribe(raw)
         return raw
 
     async def confide(self, message: Message) -> None:
         """Write to the coordinator alone; the message is sealed and enters no transcript."""
+        self._on_leaving(type(message))
         await self.mailbox.tell(self.name, COORDINATOR, message)
 
     async def told(self, kind: type[M], *, check: Check[M] | None = None, rounds: int = 1) -> M:
@@ -152,6 +149,7 @@ class PartySession(MailboxSession):
         if set(messages) != set(self.others):
             raise ValueError("an exchange writes to every other party")
         kind = type(next(iter(messages.values())))
+        self._on_leaving(kind)
         box = self.mailbox
         parcels = {t: box.write(self.name, kind.step, t, m) for t, m in messages.items()}
         raw = box.write(self.name, kind.step, COORDINATOR, Bundle(parcels))
@@ -163,6 +161,7 @@ class PartySession(MailboxSession):
     async def publish(self, message: M, *, check: Check[M] | None = None) -> dict[str, M]:
         """Write publicly to everyone; returns what every party, we included, wrote."""
         kind, box = type(message), self.mailbox
+        self._on_leaving(kind)
         raw = box.write(self.name, kind.step, EVERYONE, message)
         box.transcribe(raw)
         await box.post(self.name, kind.step, COORDINATOR, raw)

@@ -9,11 +9,11 @@ Nobody can choose values after seeing those of others. The dice of all together 
 randomness that nobody could choose. If anybody who committed does not open (or the coordinator says
 so), all dice are thrown again without that party, but only once: a second time, the study ends. So
 nobody can go on until the outcome suits, nor choose among outcomes that were seen. Nor by beginning
-the study again: a party that keeps books refuses to throw in a second run, unless its owner agrees.
+the study again: a party with a ledger declines a second run, unless its owner agrees.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -32,22 +32,13 @@ from mpc_rr.protocols.board.board import (
 DIE_BYTES = MOST_VALUE_BYTES = 16
 DIE = "die"
 SECOND_THROW = "throw-2"
-TOLD = (
-    "values told",
-    "this party has told what it commits to now; whoever takes part in both can choose to be close",
-)
-"""What a party keeps of the run in which it opened its values."""
-THROWN = (
-    "die opened",
-    "this party's die was opened; who begins a study again and again can choose among the relays",
-)
-"""What a party keeps of the run in which it opened a die and nothing else."""
 
 
 class Commitments(Posted, frozen=True):
     """1, party → board: a hash for each field, the die last."""
 
     step: ClassVar[str] = "commitments"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "respondents commit to what they will show"
     hashes: tuple[bytes, ...]
 
@@ -86,11 +77,7 @@ async def commit_party(
     session: PartySession, board: Board, values: Mapping[str, bytes]
 ) -> tuple[dict[str, tuple[bytes, ...]], bytes]:
     """A party's steps: the values of all who opened theirs, and public randomness."""
-    kept = TOLD if values else THROWN
-    session.check_not_told_before(*kept)
-    opened = await _once_party(
-        session, board, values, before_opening=lambda: session.tell_once(*kept)
-    )
+    opened = await _once_party(session, board, values)
     thrown = opened
     if not thrown.complete:
         thrown = await _once_party(session.sub(SECOND_THROW), board, {})
@@ -118,13 +105,7 @@ class _Opened:
         return hashlib.sha256(encode_parts(b"mpc-rr dice", context, *parts)).digest()
 
 
-async def _once_party(
-    session: PartySession,
-    board: Board,
-    values: Mapping[str, bytes],
-    *,
-    before_opening: Callable[[], None] = lambda: None,
-) -> _Opened:
+async def _once_party(session: PartySession, board: Board, values: Mapping[str, bytes]) -> _Opened:
     fields, rng = (*values, DIE), session.rng.fork("commitment")
     hidden = (*values.values(), rng.fork(DIE).bytes(DIE_BYTES))
     salts = tuple(rng.fork(f"salt/{field}").bytes(SALT_BYTES) for field in fields)
@@ -141,7 +122,6 @@ async def _once_party(
 
     # Step 2: open them. Another attempt with other commitments could follow what is seen now.
     session.point_of_no_return()
-    before_opening()
     openings = await post_party(
         session, board, Openings, Openings(board.head, hidden, salts),
         check=lambda message: _check_openings(len(fields), message),

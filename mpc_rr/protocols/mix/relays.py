@@ -7,6 +7,8 @@ import msgspec
 from mpc_rr.errors import Dropout, InputError
 from mpc_rr.network.session import AnySession
 from mpc_rr.protocols.board.board import Board
+from mpc_rr.publication.cautions import Caution
+from mpc_rr.publication.ending import Setting
 
 FEWEST_RELAYS, MOST_RELAYS = 3, 16
 
@@ -31,6 +33,22 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise InputError(f"mix.relays: {self.count} relays of {parties} parties")
         if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
             raise InputError("mix.relays: a relay is named twice")
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Who can link values to their owners."""
+        if isinstance(self.relays, int):
+            text = (
+                f"{self.relays} parties, drawn by chance, pass the values on. Any one honest relay "
+                f"hides whose they are; all {self.relays} together could tell."
+            )
+            return [Caution(text, "more relays (relays = … in [protocol.mix])")]
+        text = (
+            f"The author of the study names the relays: {', '.join(self.relays)}. Together they "
+            "can see which values are yours."
+        )
+        if not study.registrar:
+            text += " In this open study anyone may come under their names, the coordinator too."
+        return [Caution(text, "relays drawn by chance (a number for relays), and a registrar")]
 
     def order(self, session: AnySession, board: Board, seed: bytes) -> list[str]:
         """Those from whom relays are taken: twice as many as are needed, drawn once for all.

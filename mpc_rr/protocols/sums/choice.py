@@ -4,7 +4,6 @@ A few parties use the paper's secure sum: any number of them may collude, but al
 few dozen on they use the masked sum, which scales and forgives parties that leave.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -96,7 +95,6 @@ class Summing(StudyProtocol, frozen=True):
         *,
         confided: bool = False,
         least_others: int = 0,
-        before_sending: Callable[[], None] = lambda: None,
     ) -> Summed:
         """A party's part in the sum; if it is confided, only the number of parties comes back.
 
@@ -110,18 +108,17 @@ class Summing(StudyProtocol, frozen=True):
                     f"{seat.plan.others} others; {least_others} are needed; it was not sent"
                 )
             masked = await masked_sum_party(
-                session.sub("sum"), seat, vector, _bits(modulus),
-                confided=confided, before_sending=before_sending,
-            )  # fmt: skip
+                session.sub("sum"), seat, vector, _bits(modulus), confided=confided
+            )
             values = np.zeros(0, np.int64)
             if isinstance(masked, MaskedTotal):
                 values = masked.values.astype(np.int64)
             return Summed(values, masked.n, 1 << _bits(modulus))
         sums = session.sub("secure_sum")
         if confided:
-            await confided_sum_party(sums, vector, modulus, before_publishing=before_sending)
+            await confided_sum_party(sums, vector, modulus)
             return Summed(np.zeros(0, np.int64), len(session.parties), modulus)
-        total = await secure_sum_party(sums, vector, modulus, before_publishing=before_sending)
+        total = await secure_sum_party(sums, vector, modulus)
         return Summed(total.astype(np.int64), len(session.parties), modulus)
 
     async def add_coordinator(

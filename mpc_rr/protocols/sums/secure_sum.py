@@ -32,6 +32,7 @@ class Share(Message, frozen=True):
     """Party i → party j, private: r_ij, one residue per cell."""
 
     step: ClassVar[str] = "share"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "round 1 of 2: parties send each other sealed shares"
     way: ClassVar[Way] = "exchange"
     sealed: ClassVar[bool] = True
@@ -78,16 +79,9 @@ def check_group(parties: int) -> None:
         )
 
 
-async def secure_sum_party(
-    session: PartySession,
-    values: Residues,
-    modulus: int,
-    *,
-    before_publishing: Callable[[], None] = lambda: None,
-) -> Residues:
+async def secure_sum_party(session: PartySession, values: Residues, modulus: int) -> Residues:
     """A party's steps. ``values`` holds a residue per cell; returns the sum over all parties."""
     partial = await _own_partial(session, values, modulus)
-    before_publishing()
     partials = await session.publish(
         Partial(pack(partial, modulus)), check=_in_order(len(values), modulus)
     )
@@ -96,16 +90,9 @@ async def secure_sum_party(
     return add([unpack(p.residues, len(values), modulus) for p in partials.values()], modulus)
 
 
-async def confided_sum_party(
-    session: PartySession,
-    values: Residues,
-    modulus: int,
-    *,
-    before_publishing: Callable[[], None] = lambda: None,
-) -> None:
+async def confided_sum_party(session: PartySession, values: Residues, modulus: int) -> None:
     """A party's steps if only the coordinator is to learn the sum."""
     partial = await _own_partial(session, values, modulus)
-    before_publishing()
     await session.confide(ConfidedPartial(pack(partial, modulus)))
 
 

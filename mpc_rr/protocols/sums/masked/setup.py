@@ -55,6 +55,7 @@ class MaskKeys(Message, frozen=True):
     """1, party → coordinator: its key for masks, and the hash of its die."""
 
     step: ClassVar[str] = "mask_keys"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties show the keys of their masks"
     key: bytes
     die_hash: bytes
@@ -117,6 +118,7 @@ class Die(Message, frozen=True):
     """2, party → coordinator: its die, opened."""
 
     step: ClassVar[str] = "die"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties open their dice, which draw the graph of neighbours"
     die: bytes
 

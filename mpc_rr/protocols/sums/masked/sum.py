@@ -47,7 +47,7 @@ z                                  `SumDone.total`
 
 import hashlib
 import hmac
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -96,6 +96,7 @@ class MaskShares(Message, frozen=True):
     """3, party → coordinator: sealed shares for its neighbours, its box, marks of its secrets."""
 
     step: ClassVar[str] = "mask_shares"
+    reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties share the secrets of their masks among their neighbours"
     parcels: bytes
     box: bytes
@@ -238,7 +239,6 @@ async def masked_sum_party(
     bits: int,
     *,
     confided: bool = False,
-    before_sending: Callable[[], None] = lambda: None,
 ) -> MaskedTotal | ConfidedTotal:
     """Steps 3 to 6. ``confided``: the total is for the coordinator alone."""
     purpose, degree, cells = _purpose(session, seat), seat.graph.degree, len(values)
@@ -258,7 +258,6 @@ async def masked_sum_party(
         )
 
     # Step 4: add our own mask, and one with each neighbour that is there.
-    before_sending()
     session.point_of_no_return()
     there = [(k, seed) for k, seed, p in zip(seat.neighbours, seeds, present, strict=True) if p]
     packed = pack_bits(_masked(seat, values, bits, own_secret, there), bits)

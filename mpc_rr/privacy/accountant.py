@@ -1,0 +1,90 @@
+"""From events to ε: what disclosures cost, all of them together, in several readings.
+
+Three readings stand side by side, because they hold against different observers:
+
+* **local**: against whoever sees everything this party sent, under its name. Everything that was
+  told of one record adds up. This is what an attacker can be held to.
+* **claimed**: what the paper of the protocol says, where that is less.
+* **central**: against whoever sees only what is published of many, as (ε, δ).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mpc_rr.privacy import shuffling
+
+DELTA = 1e-6
+"""With which the central reading holds, unless another is asked for."""
+
+
+class Priced(Protocol):
+    """What an accountant must know of an event."""
+
+    @property
+    def cost(self) -> float:
+        """The ε that bounds what it tells, under the party's name; infinite if none does."""
+
+    @property
+    def claimed_cost(self) -> float:
+        """The ε that its paper claims."""
+
+    @property
+    def hidden_among(self) -> int | None:
+        """How many honest parties' answers it is surely hidden among; None: it stands alone."""
+
+    @property
+    def failing(self) -> float:
+        """The δ with which ``cost`` holds."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The totals of some events in three readings."""
+
+    accountant: str
+    local: float
+    claimed: float
+    central: float
+    delta: float
+    """With which the central reading holds."""
+    local_delta: float
+    """With which the local one does; 0 but for noise that is added inside a sum."""
+
+
+@dataclass(frozen=True)
+class Accountant:
+    """Sequential composition: the ε of all events add up, and so do their δ.
+
+    For the central reading, an event that is seen only among others is amplified by shuffling
+    (`mpc_rr.privacy.shuffling`), each with an equal part of ``delta``.
+    """
+
+    name: str = "sequential composition; amplification by shuffling (Feldman et al. 2021)"
+    delta: float = DELTA
+
+    def read(self, events: Sequence[Priced]) -> Reading:
+        """The totals of these events."""
+        hidden = [event for event in events if _amplified(event)]
+        part = self.delta / len(hidden) if hidden else self.delta
+        own = math.fsum(event.failing for event in events)
+        return Reading(
+            accountant=self.name,
+            local=math.fsum(event.cost for event in events),
+            claimed=math.fsum(event.claimed_cost for event in events),
+            central=math.fsum(_central(event, part) for event in events),
+            delta=own + (self.delta if hidden else 0.0),
+            local_delta=own,
+        )
+
+
+def _amplified(event: Priced) -> bool:
+    return event.hidden_among is not None and event.hidden_among > 1
+
+
+def _central(event: Priced, delta: float) -> float:
+    """What an observer of totals learns at most: no less than alone, if nobody else is honest."""
+    if event.hidden_among is None or event.hidden_among < 2:
+        return event.cost
+    return shuffling.numerical(event.cost, event.hidden_among, delta)

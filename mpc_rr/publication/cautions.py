@@ -1,0 +1,71 @@
+"""What a respondent should know before she takes part: what may go wrong, and what prevents it."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from mpc_rr.privacy.disclosures import Disclosure, ExactSum, InGroup, Masked, Unstated
+from mpc_rr.publication.ending import Setting
+
+FEW = 0.5
+"""A study that may go on with a smaller part of those expected is said to."""
+
+
+class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that this study file allows to happen, and what would prevent it."""
+
+    text: str
+    prevented_by: str
+
+
+def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
+    """What follows from what is disclosed, and from who may take part."""
+    found = [*_by_event(events)]
+    in_crowd = [event for event in events if event.added_up or isinstance(event, InGroup)]
+    if in_crowd and not study.registrar:
+        learned = "which of the published values are yours" if _grouped(in_crowd) else (
+            "what you added to the totals"
+        )  # fmt: skip
+        found.append(
+            Caution(
+                "The study is open: anyone may take part under any number of names, the "
+                "coordinator too. If all other parties, or all others in your group, were one "
+                f"person's, that person would learn {learned}.",
+                "a registrar who admits each person once (registrar = … in the study file)",
+            )
+        )
+    if in_crowd and study.fewest < FEW * study.expected:
+        found.append(
+            Caution(
+                f"{study.expected:,} parties are expected, but the study may go on with "
+                f"{study.fewest:,}: you would be hidden among so few.",
+                "a higher minimum in [parties]",
+            )
+        )
+    return found
+
+
+def _grouped(events: Sequence[Disclosure]) -> bool:
+    return any(isinstance(event, InGroup) for event in events)
+
+
+def _by_event(events: Sequence[Disclosure]) -> list[Caution]:
+    found = []
+    for event in events:
+        names = ", ".join(event.attributes)
+        if isinstance(event, Unstated):
+            text = "The author of this protocol does not state what it discloses."
+            found.append(Caution(text, "a protocol whose author states it"))
+        if isinstance(event, ExactSum) and event.by == "everybody":
+            text = (
+                "Exact counts are published: a count of 1 shows that somebody with just these "
+                "answers took part."
+            )
+            found.append(Caution(text, "noise_epsilon or suppress_below in [protocol]"))
+        elif isinstance(event, ExactSum):
+            text = f"{event.by} sees exact counts, and is trusted to publish no small one."
+            found.append(Caution(text[:1].upper() + text[1:], "noise_epsilon in [protocol]"))
+        if isinstance(event, Masked) and event.recommended == "none":
+            text = f"No mask is recommended for {names}: it is published as it is, under your name."
+            found.append(Caution(text, f"a mask of your choice (--mask {names}=noise:…)"))
+    return found
