@@ -239,8 +239,11 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             used = wide_enough(mask, others, least)
             code, now = _drawn_once(session, name, used, own[place], others)
             masked.append(code)
-            left = used.candidates(code, others) if now else None
-            told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
+            if now:
+                left = used.candidates(code, others)
+                told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
+            else:
+                told.append(OwnMask(name, "that of an earlier run", None, least))
         return tuple(masked), tuple(told)
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -332,7 +335,8 @@ def _in_words(words: str, used: Perturbation, people: int) -> str:
         return "none: published as it is, under your name"
     if isinstance(used, Widened):
         among = min(2 * used.neighbours + 1, people)
-        return f"{words}, after a swap among the {among} nearest in rank"
+        swap = f"swap among the {among} nearest in rank"
+        return f"{swap}, then {words}" if used.noise() else swap
     return words
 
 

@@ -35,8 +35,8 @@ MASKS = (
 OWN = (
     Column(name="attribute", label="your", kind="attribute"),
     Column(name="mask", label="mask"),
-    Column(name="candidates", label="people it may be of", kind="count"),
-    Column(name="different_candidates", label="values it may be", kind="count"),
+    Column(name="candidates", label="values in the list it may be", kind="count"),
+    Column(name="different_candidates", label="different ones", kind="count"),
 )
 
 

@@ -290,8 +290,8 @@ def test_a_masked_category_stays_one_however_it_is_widened(values, words, least,
 
 
 def test_a_percentage_is_exact():
-    """As floating-point numbers 1.1 · 1000 / 100 is a little more than 11."""
-    assert read_perturbation("swap:1.1", AGE).reach(1000) == 11
+    """In floating point, 16.1 · 1000 / 100 is a little more than 161."""
+    assert read_perturbation("swap:16.1", AGE).reach(1000) == 161
 
 
 def test_a_value_that_the_mask_cannot_give_has_no_candidates():

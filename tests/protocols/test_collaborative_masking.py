@@ -88,7 +88,7 @@ def test_a_mask_is_as_wide_for_a_rare_value_as_for_any_other():
             party=choosing({"candidates": "5"}),
         )  # fmt: skip
         told = [end.own[0] for end in ends.values()]
-        assert {own.mask for own in told} == {"noise:5, after a swap among the 9 nearest in rank"}
+        assert {own.mask for own in told} == {"swap among the 9 nearest in rank, then noise:5"}
         assert all(5 <= own.candidates.values <= 10 for own in told)
 
 
@@ -116,6 +116,7 @@ def test_who_cannot_have_as_many_candidates_as_asked_for_is_told_how_many():
     )
     assert outcome.result.lost == {}
     for end in ends.values():
+        assert end.own[0].mask == "swap among the 8 nearest in rank"
         assert end.own[0].candidates.values == 1
         assert any("asked for 3 candidates for your mood, and have 1" in w for w in warned(end))
 
@@ -283,7 +284,8 @@ def test_what_a_mask_of_an_earlier_run_leaves_is_told_only_for_the_same_values_a
     assert told(2).own == first.own
     silent = with_mailbox(keeping_books(books, again=True), without(Openings))
     fewer = told(3, parties={"party-8": silent})
-    assert [own.candidates for own in fewer.own] == [None, None]
+    earlier = ("that of an earlier run", None)
+    assert [(own.mask, own.candidates) for own in fewer.own] == [earlier] * 2
     assert sum("the one of an earlier run" in text for text in warned(fewer)) == 2
 
 
