@@ -1,18 +1,22 @@
 """Masks for single values, what they leave to an attacker, and reverse mapping.
 
 A person sees the values of everybody (not whose they are) and masks her own before she gives it
-under her name. Whoever knows how wide the mask is can cross out all values too far from the masked
-one; those that are left are its candidates. Paper 004 (Proposition 1) overlooks that, so a person
-is told their number.
+under her name. Whoever knows the mask can reckon from the masked value how likely each value of the
+list is to be hers (Bayes). Paper 004 (Proposition 1) overlooks that, so a person is told how many
+candidates are left.
+
+How wide a mask is follows from the list and from what was chosen, and from nothing else: a mask
+that is wider for whoever has a rare value betrays her by its width.
 """
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError
@@ -25,94 +29,136 @@ MOST_FOR_COUNTING = 20
 
 @dataclass(frozen=True)
 class Candidates:
-    """The values that a masked one may come from."""
+    """What somebody is left with who knows the list, the mask and the masked value.
+
+    Before that, the value of each person in the list is equally likely to be the one.
+    """
 
     people: int
-    """How many of the values in the list fit."""
+    """The value of no person is likelier than 1 in so many."""
     values: int
-    """How many different ones these are."""
+    """No value, of however many people it is, is likelier than 1 in so many."""
 
 
-class Perturbation(Protocol):
-    """A way to mask one value among the values of all."""
+@dataclass(frozen=True)
+class _Neighbours:
+    """The people in rising order of value, and for each rank the nearest ones.
+
+    All ranks have equally many of them, at the ends of the list more on one side: so every rank is
+    as likely as any other to be drawn from its own neighbours, and Bayes is mere counting.
+    """
+
+    ordered: Codes
+    reach: int
+    """How many on either side."""
+
+    @classmethod
+    def among(cls, values: Codes, reach: int) -> "_Neighbours":
+        return cls(np.sort(values), reach)
+
+    @property
+    def size(self) -> int:
+        return min(2 * self.reach + 1, len(self.ordered))
+
+    def first(self, ranks: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """The lowest neighbour of each of these ranks."""
+        return np.clip(ranks - self.reach, 0, len(self.ordered) - self.size)
+
+    @cached_property
+    def _values(self) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+        """Where each different value begins, and how many people have it."""
+        _, begins, people = np.unique(self.ordered, return_index=True, return_counts=True)
+        return begins, people
+
+    def draw(self, own: int, rng: Randomness) -> int:
+        """The value of a neighbour. Among equal values, one's own rank is drawn too."""
+        low, high = (int(np.searchsorted(self.ordered, own, side)) for side in ("left", "right"))
+        rank = low + int(rng.below(max(high - low, 1), ()))
+        return int(self.ordered[self.first(np.array(rank)) + int(rng.below(self.size, ()))])
+
+    def candidates(self, lowest: int, highest: int) -> Candidates:
+        """What is left if a value between these was drawn, all such draws being equally likely."""
+        low = int(np.searchsorted(self.ordered, lowest, "left"))
+        high = int(np.searchsorted(self.ordered, highest, "right"))
+        first = self.first(np.arange(len(self.ordered)))
+        draws = np.minimum(first + self.size, high) - np.maximum(first, low)
+        begins, people = self._values
+        of_value = np.add.reduceat(np.maximum(draws, 0), begins)
+        total, fits = int(of_value.sum()), of_value > 0
+        if not total:
+            return Candidates(0, 0)
+        each = total * people[fits] // of_value[fits]
+        return Candidates(int(each.min()), total // int(of_value.max()))
+
+
+class Perturbation:
+    """A way to mask one value among the values of all: swap it by rank, then add noise.
+
+    Kinds of masks differ in how much they do of either.
+    """
+
+    def reach(self, people: int) -> int:  # noqa: ARG002
+        """Among how many neighbours in rank on either side it swaps, of so many people."""
+        return 0
+
+    def noise(self) -> int:
+        """It adds a whole number of steps between minus this and this, all equally likely."""
+        return 0
 
     def draw(self, own: int, values: Codes, rng: Randomness) -> int:
         """The masked value."""
+        reach, noise = self.reach(len(values)), self.noise()
+        taken = _Neighbours.among(values, reach).draw(own, rng) if reach else own
+        return taken + int(rng.below(2 * noise + 1, ())) - noise if noise else taken
 
     def candidates(self, masked: int, values: Codes) -> Candidates:
-        """What is left for somebody who knows this mask."""
-
-    def wider(self) -> "Perturbation":
-        """The same mask, twice as wide."""
-
-
-def _count(fitting: Codes) -> Candidates:
-    return Candidates(len(fitting), len(np.unique(fitting)))
+        """What is left for somebody who knows this mask; 0 if it cannot have given this value."""
+        near, noise = _Neighbours.among(values, self.reach(len(values))), self.noise()
+        return near.candidates(masked - noise, masked + noise)
 
 
 @dataclass(frozen=True)
-class NoPerturbation:
+class NoPerturbation(Perturbation):
     """The value as it is."""
 
-    def draw(self, own: int, values: Codes, rng: Randomness) -> int:  # noqa: ARG002
-        """The value."""
-        return own
-
-    def candidates(self, masked: int, values: Codes) -> Candidates:
-        """The value itself."""
-        return _count(values[values == masked])
-
-    def wider(self) -> "Noise":
-        """The smallest noise."""
-        return Noise(1)
-
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Perturbation):
     """Add a whole number of steps between −width and width, all equally likely."""
 
     width: int
 
-    def draw(self, own: int, values: Codes, rng: Randomness) -> int:  # noqa: ARG002
-        """The value plus noise."""
-        return own + int(rng.below(2 * self.width + 1, ())) - self.width
-
-    def candidates(self, masked: int, values: Codes) -> Candidates:
-        """All values within the width."""
-        return _count(values[np.abs(values - masked) <= self.width])
-
-    def wider(self) -> "Noise":
-        """Twice the noise."""
-        return Noise(2 * self.width)
+    def noise(self) -> int:
+        """The width."""
+        return self.width
 
 
 @dataclass(frozen=True)
-class RankSwap:
-    """Take the value of somebody whose rank is at most ``percent`` of all people away."""
+class RankSwap(Perturbation):
+    """Take the value of a neighbour in rank: ``percent`` of all people on either side are."""
 
-    percent: float
+    percent: int | Fraction
 
-    def _reach(self, values: Codes) -> int:
-        return math.ceil(self.percent * len(values) / 100)
+    def reach(self, people: int) -> int:
+        """The percentage of the people, rounded up."""
+        return int(-(-self.percent * people // 100))
 
-    def draw(self, own: int, values: Codes, rng: Randomness) -> int:
-        """A value near in rank. Among equal values, one's own rank is drawn too."""
-        ordered = np.sort(values)
-        first, after = (int(np.searchsorted(ordered, own, side)) for side in ("left", "right"))
-        rank = first + int(rng.below(max(after - first, 1), ()))
-        reach = self._reach(values)
-        low, high = max(rank - reach, 0), min(rank + reach, len(values) - 1)
-        return int(ordered[low + int(rng.below(high - low + 1, ()))])
 
-    def candidates(self, masked: int, values: Codes) -> Candidates:
-        """All values near in rank to those equal to the masked one."""
-        ordered, reach = np.sort(values), self._reach(values)
-        first, after = (int(np.searchsorted(ordered, masked, side)) for side in ("left", "right"))
-        return _count(ordered[max(first - reach, 0) : after + reach])
+@dataclass(frozen=True)
+class Widened(Perturbation):
+    """A mask before which the value is swapped among more neighbours in rank."""
 
-    def wider(self) -> "RankSwap":
-        """Twice as far."""
-        return RankSwap(min(2 * self.percent, 100.0))
+    mask: Perturbation
+    neighbours: int
+    """On either side."""
+
+    def reach(self, people: int) -> int:  # noqa: ARG002
+        """As many as it was widened to."""
+        return self.neighbours
+
+    def noise(self) -> int:
+        """As before."""
+        return self.mask.noise()
 
 
 def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
@@ -134,7 +180,7 @@ def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
             )
         if not 0 < number <= 100:
             raise InputError(f"{where}: swap takes a percentage between 0 and 100, not {amount}")
-        return RankSwap(number)
+        return RankSwap(Fraction(amount))
     if not attribute.numeric or attribute.step is None:
         raise InputError(f"{where}: noise needs numbers; {attribute.name!r} is {attribute.type}")
     if not 1 <= number / attribute.step <= attribute.size:
@@ -145,28 +191,27 @@ def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
     return Noise(round(number / attribute.step))
 
 
-def enough_candidates(
-    mask: Perturbation, own: int, values: Codes, least: int, rng: Randomness
-) -> tuple[int, Perturbation, Candidates]:
-    """Mask a value so that at least so many different values fit; the mask is widened if need be.
+def wide_enough(mask: Perturbation, values: Codes, least: int) -> Perturbation:
+    """This mask, or else a wider one: whatever it gives to anybody leaves so many values.
 
-    If there are not that many different values at all, all there are must fit.
+    It is the one with the fewest neighbours to swap among whose swap alone leaves so many; noise on
+    top of that tells nothing more. If none does, all are neighbours, and the masked value tells
+    nothing that the list does not tell.
     """
-    least = min(least, len(np.unique(values)))
-    while True:
-        masked = mask.draw(own, values, rng)
-        left = mask.candidates(masked, values)
-        if left.values >= least:
-            return masked, mask, left
-        mask = mask.wider()
-
-
-def wide_enough(mask: Perturbation, masked: int, values: Codes, least: int) -> Perturbation:
-    """This mask, or a wider one: so many different values (or all there are) fit a masked one."""
-    least = min(least, len(np.unique(values)))
-    while mask.candidates(masked, values).values < least:
-        mask = mask.wider()
-    return mask
+    if least <= 1:
+        return mask
+    narrowest, all_of_them = mask.reach(len(values)), len(values) // 2
+    ordered = np.sort(values)
+    distinct = [int(value) for value in np.unique(ordered)]
+    reach, hardest = narrowest, distinct[0]
+    while reach < all_of_them:
+        near = _Neighbours(ordered, reach)
+        too_few = (v for v in (hardest, *distinct) if near.candidates(v, v).values < least)
+        failing = next(too_few, None)
+        if failing is None:
+            break
+        reach, hardest = reach + 1, failing
+    return mask if reach == narrowest else Widened(mask, reach)
 
 
 # ── Reverse mapping ────────────────────────────────────────────────────────────────────────────

@@ -4,8 +4,9 @@
 2. Each sends each of her confidential values, alone, through the anonymous channel
    (`mpc_rr.protocols.mix.cascade`). Now everybody knows the values of each attribute, and nobody
    whose they are, nor which belong together.
-3. Each chooses how to mask her own values, knowing among which others they are to hide, and is told
-   how many candidates an attacker is left with who knows her mask.
+3. Each masks her own values, knowing among which others they are to hide, and is told how many
+   candidates an attacker is left with who knows her mask. If she wants more of them, the mask is
+   widened, alike for everybody who chose the same: by the values of all, never by her own.
 4. Each posts her other attributes, as they are, and her masked values, under her name.
 5. Reverse mapping: in each attribute, every masked value is replaced by the original one of equal
    rank. Everybody does it and finds the same; the release has exactly the original values, in
@@ -15,6 +16,7 @@ Whoever leaves after the values were read has given them already (nobody knows w
 has no row in the release.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -22,8 +24,9 @@ import msgspec
 import numpy as np
 
 from mpc_rr.anonymization.perturbation import (
+    NoPerturbation,
     Perturbation,
-    enough_candidates,
+    Widened,
     read_perturbation,
     wide_enough,
 )
@@ -135,11 +138,21 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         """`InputError` unless these are choices that a respondent has here."""
         for key, value in choices.items():
             if key == CANDIDATES_CHOICE:
-                if not value.isdigit() or int(value) < 1:
-                    raise InputError(f"candidates: {value!r} is not a whole number above 0")
+                self._check_candidates(study, value)
             elif key.removeprefix(MASK_CHOICE) not in self.confidential:
                 raise InputError(f"{key.removeprefix(MASK_CHOICE)!r} is not confidential here")
         self._masks(study.schema, choices)
+
+    def _check_candidates(self, study: Setting, value: str) -> None:
+        if not value.isdecimal() or int(value) < 1:
+            raise InputError(f"candidates: {value!r} is not a whole number above 0")
+        for attribute in study.schema.pick(self.confidential):
+            most = min(study.parties, attribute.size)
+            if int(value) > most:
+                raise InputError(
+                    f"candidates: {value} different values of {attribute.name!r} cannot be: "
+                    f"there are {most} at most"
+                )
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A block with everybody's records, or all that a mix has seen."""
@@ -225,10 +238,14 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         masked, told = [], []
         for place, (name, (words, mask)) in enumerate(masks.items()):
             others = np.array(values[place], dtype=np.int64)
-            code, widened = _drawn_once(session, name, mask, own[place], others, least)
-            left = wide_enough(mask, code, others, least).candidates(code, others)
+            used = wide_enough(mask, others, least)
+            code, now = _drawn_once(session, name, used, own[place], others)
             masked.append(code)
-            told.append(OwnMask(name, f"{words}, widened" if widened else words, left))
+            if now:
+                left = used.candidates(code, others)
+                told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
+            else:
+                told.append(OwnMask(name, "that of an earlier run", None, least))
         return tuple(masked), tuple(told)
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -314,16 +331,31 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         )
 
 
-def _drawn_once(
-    session: PartySession, attribute: str, mask: Perturbation, own: int, others: Codes, least: int
-) -> tuple[int, bool]:
-    """The masked value, and whether its mask had to be widened.
+def _in_words(words: str, used: Perturbation, people: int) -> str:
+    """What a respondent is told of the mask that was used instead of, or as, the one she chose."""
+    if isinstance(used, NoPerturbation):
+        return "none: published as it is, under your name"
+    if isinstance(used, Widened):
+        among = min(2 * used.neighbours + 1, people)
+        swap = f"swap among the {among} nearest in rank"
+        return f"{swap}, then {words}" if used.noise() else swap
+    return words
 
-    Drawn once: a second one under the same name would narrow the first down.
+
+def _drawn_once(
+    session: PartySession, attribute: str, mask: Perturbation, own: int, others: Codes
+) -> tuple[int, bool]:
+    """The masked value, and whether it was drawn by this mask for these values.
+
+    Drawn once: a second one under the same name would narrow the first down. If an earlier run drew
+    it by another mask, or among the values of other people, it is used all the same, but what it
+    leaves cannot be told.
     """
+    occasion = hashlib.sha256(f"{mask!r}\0{others.tolist()}".encode()).digest()
 
     def draw(rng: Randomness) -> bytes:
-        code, used, _ = enough_candidates(mask, own, others, least, rng)
-        return msgspec.msgpack.encode((code, used != mask))
+        return msgspec.msgpack.encode((mask.draw(own, others, rng), occasion))
 
-    return msgspec.msgpack.decode(session.once(f"mask/{attribute}", draw), type=tuple[int, bool])
+    kept = session.once(f"mask/{attribute}", draw)
+    code, drawn_for = msgspec.msgpack.decode(kept, type=tuple[int, bytes | bool])
+    return code, drawn_for == occasion

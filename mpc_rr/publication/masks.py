@@ -35,8 +35,8 @@ MASKS = (
 OWN = (
     Column(name="attribute", label="your", kind="attribute"),
     Column(name="mask", label="mask"),
-    Column(name="candidates", label="people who could have it", kind="count"),
-    Column(name="different_candidates", label="different values among them", kind="count"),
+    Column(name="candidates", label="values in the list it may be", kind="count"),
+    Column(name="different_candidates", label="different ones", kind="count"),
 )
 
 
@@ -45,7 +45,10 @@ class OwnMask(msgspec.Struct, frozen=True):
 
     attribute: str
     mask: str
-    candidates: Candidates
+    candidates: Candidates | None
+    """None if it cannot be told: it was masked in an earlier run, otherwise or among others."""
+    asked: int = 1
+    """How many values she wanted to be left."""
 
 
 class Masking(msgspec.Struct, frozen=True):
@@ -131,20 +134,49 @@ class MaskedRelease(Ending, frozen=True):
                 "candidate fewer is left. A registrar prevents it."
             )
         if self.own:
-            rows = tuple(
-                (own.attribute, own.mask, own.candidates.people, own.candidates.values)
-                for own in self.own
-            )
-            draft.listings.append(
-                Listing(name="your_masks", title="Your masks", columns=OWN, rows=rows)
-            )
+            self._publish_own(draft)
         return draft.publication()
+
+    def _publish_own(self, draft: Draft) -> None:
+        """What a respondent is told of her own masks: never more than an attacker is left with."""
+        rows: list[tuple[Cell, ...]] = []
+        for own in self.own:
+            left = own.candidates
+            counts = (None, None) if left is None else (left.people, left.values)
+            rows.append((own.attribute, own.mask, *counts))
+            if left is None:
+                draft.warn(
+                    f"your masked {own.attribute} is the one of an earlier run, which had other "
+                    "values or where you chose another mask: what it leaves cannot be told."
+                )
+            elif left.values < own.asked:
+                draft.warn(
+                    f"you asked for {own.asked} candidates for your {own.attribute}, and have "
+                    f"{left.values}: the values of all do not allow for more. Your masked value "
+                    "tells nothing that they do not tell."
+                )
+        draft.listings.append(
+            Listing(
+                name="your_masks",
+                title="Your masks",
+                columns=OWN,
+                rows=tuple(rows),
+                caption="None is likelier than 1 in so many, for whoever knows your mask, your "
+                "masked value and the values of all. Whoever puts all masked values together may "
+                "know more. A mask is widened for the values of all, not for yours.",
+            )
+        )
 
     def _publish_attack(self, draft: Draft, confidential: tuple[Attribute, ...]) -> None:
         rows: list[tuple[Cell, ...]] = []
         for place, attribute in enumerate(confidential):
             left = self._possible(place, attribute)
             recommended = self.options.masks.get(attribute.name, "none")
+            if recommended == "none":
+                draft.warn(
+                    f"no mask is recommended for {attribute.name}: whoever chose none has it "
+                    "published as it is, under her name."
+                )
             if left is None:
                 rows.append((attribute.name, recommended, None, None, None))
                 continue

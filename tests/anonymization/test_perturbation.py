@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,15 +15,17 @@ from mpc_rr.anonymization.perturbation import (
     Noise,
     NoPerturbation,
     RankSwap,
+    Widened,
     assignments_left,
-    enough_candidates,
     possible_values,
     ranks,
     read_perturbation,
     reverse_mapped,
+    wide_enough,
 )
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.schema import Attribute
 
 ZIP, AGE, SALARY = EIGHT.attributes
 SEED = bytes(32)
@@ -104,21 +108,18 @@ def test_noise_stays_within_its_width_and_its_candidates_hold_the_truth(own, wid
     assert 1 <= left.values <= left.people <= 21
 
 
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.floats(1, 100), st.integers(0, 999))
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=40),
+    st.fractions(Fraction(1, 10), 100),
+    st.integers(0, 999),
+)
 def test_swapping_stays_near_in_rank_and_its_candidates_hold_the_truth(values, percent, seed):
     own, everybody = values[0], np.array(values)
     mask = RankSwap(percent)
     masked = mask.draw(own, everybody, SeededRandomness(seed))
-    assert masked in values
-    ordered, reach = sorted(values), math.ceil(percent * len(values) / 100)
-    near = [r for r in range(len(values)) if ordered[r] == own]
-    reachable = {
-        ordered[t] for r in near for t in range(max(r - reach, 0), min(r + reach + 1, len(values)))
-    }
-    assert masked in reachable
+    assert masked in written_law(own, values, math.ceil(percent * len(values) / 100), 0)
     fitting = mask.candidates(masked, everybody)
-    assert fitting.values >= 1
-    assert fitting.people >= min(reach + 1, len(values))
+    assert 1 <= fitting.values <= fitting.people <= len(values)
 
 
 def test_all_noise_is_equally_likely():
@@ -129,20 +130,172 @@ def test_all_noise_is_equally_likely():
     assert ((counts - 500) ** 2 / 500).sum() < 35.6
 
 
-@pytest.mark.parametrize("words", ["none", "noise:1", "swap:1"])
-@given(least=st.integers(1, 8), seed=st.integers(0, 999))
-def test_a_mask_is_widened_until_enough_values_fit(words, least, seed):
-    values = np.array([10, 20, 30, 40, 50, 60, 70, 80])
-    mask = read_perturbation(words, SALARY)
-    masked, used, left = enough_candidates(mask, 40, values, least, SeededRandomness(seed))
-    assert left.values >= least
-    assert used.candidates(masked, values) == left
+# ── What is told against what an attacker has ──────────────────────────────────────────────────
 
 
-def test_more_candidates_than_there_are_values_means_all():
+class Scripted:
+    """Randomness that gives the outcomes it is told, and notes among how many each was drawn."""
+
+    def __init__(self, outcomes):
+        self.outcomes, self.moduli = outcomes, []
+
+    def below(self, modulus, shape):
+        assert shape == ()
+        self.moduli.append(modulus)
+        place = len(self.moduli) - 1
+        return np.uint64(self.outcomes[place] if place < len(self.outcomes) else 0)
+
+
+def law(mask, own, values):
+    """The exact probability of each masked value: all outcomes of all draws are gone through."""
+    found, unexplored = Counter(), [()]
+    while unexplored:
+        outcomes = unexplored.pop()
+        rng = Scripted(outcomes)
+        masked = mask.draw(own, values, rng)
+        if len(rng.moduli) > len(outcomes):
+            unexplored += [(*outcomes, k) for k in range(rng.moduli[len(outcomes)])]
+        else:
+            found[masked] += Fraction(1, math.prod(rng.moduli))
+    assert sum(found.values()) == 1
+    return found
+
+
+def posteriors(mask, values):
+    """For each masked value that can arise, how likely each value is to be hers (Bayes)."""
+    people = Counter(values)
+    laws = {own: law(mask, own, np.array(values)) for own in people}
+    found = {}
+    for masked in set().union(*laws.values()):
+        joint = {own: people[own] * laws[own][masked] for own in people}
+        found[masked] = {own: share / sum(joint.values()) for own, share in joint.items()}
+    return found
+
+
+SMALL_LISTS = [
+    values
+    for size in range(1, 6)
+    for values in itertools.combinations_with_replacement((0, 1, 2, 4, 9), size)
+]
+SMALL_MASKS = [NoPerturbation(), Noise(1), Noise(3), RankSwap(20), RankSwap(40), RankSwap(100)]
+
+
+@pytest.mark.parametrize("mask", SMALL_MASKS, ids=repr)
+def test_told_is_what_bayes_leaves_and_enough_whatever_is_drawn(mask):
+    """Exact: every list of up to five values out of five, every least number, every draw."""
+    for values in SMALL_LISTS:
+        everybody, people = np.array(values), Counter(values)
+        left = {}
+        for least in range(1, 5):
+            used = wide_enough(mask, everybody, least)
+            if used not in left:
+                left[used] = posteriors(used, values)
+            for masked, posterior in left[used].items():
+                told = used.candidates(masked, everybody)
+                assert told.values == 1 // max(posterior.values())
+                assert told.people == 1 // max(p / people[own] for own, p in posterior.items())
+                nothing_new = all(
+                    p == Fraction(people[own], len(values)) for own, p in posterior.items()
+                )
+                assert told.values >= least or nothing_new
+
+
+def written_law(own, values, reach, noise):
+    """The same from the words in the docs: a neighbour's value, then noise, all equally likely."""
+    ordered, size = sorted(values), min(2 * reach + 1, len(values))
+    found = Counter()
+    for rank in (rank for rank, value in enumerate(ordered) if value == own):
+        first = min(max(rank - reach, 0), len(values) - size)
+        for taken in ordered[first : first + size] if reach else [own]:
+            for step in range(-noise, noise + 1):
+                found[taken + step] += 1
+    return Counter({m: Fraction(count, found.total()) for m, count in found.items()})
+
+
+def test_masks_are_drawn_as_it_is_written():
+    for values, (reach, noise) in itertools.product(SMALL_LISTS, [(0, 2), (1, 0), (1, 1), (2, 3)]):
+        mask = Widened(Noise(noise), reach)
+        for own in set(values):
+            assert law(mask, own, np.array(values)) == written_law(own, values, reach, noise)
+
+
+@pytest.mark.parametrize("mask", SMALL_MASKS, ids=repr)
+def test_no_narrower_swap_would_leave_enough(mask):
+    for values in SMALL_LISTS:
+        everybody = np.array(values)
+        for least in range(2, 5):
+            used = wide_enough(mask, everybody, least)
+            if isinstance(used, Widened):
+                narrower = Widened(NoPerturbation(), used.neighbours - 1)
+                worst = max(max(p.values()) for p in posteriors(narrower, values).values())
+                assert 1 // worst < least
+                assert used.neighbours > mask.reach(len(values))
+
+
+def test_a_width_does_not_betray_the_one_who_needs_it():
+    """Attack N7: the respondent of 90 was told 11 candidates, and was 90 at 0.999 to an attacker.
+
+    The mask was widened because nobody was near her, so that a wide mask meant 90.
+    """
+    ages = [*range(20, 30), 90]
+    used = wide_enough(read_perturbation("noise:5", AGE), np.array(ages), 5)
+    assert used == Widened(Noise(5), 4)
+    left = posteriors(used, ages)
+    assert max(max(posterior.values()) for posterior in left.values()) == Fraction(1, 5)
+    hers = [masked for masked, posterior in left.items() if posterior[90]]
+    assert {used.candidates(masked, np.array(ages)).values for masked in hers} >= {5}
+    assert max(left[masked][90] for masked in hers) == Fraction(1, 5)
+
+
+def test_a_mask_without_candidates_asked_for_is_as_chosen_and_told_as_it_is():
+    ages = np.array([*range(20, 30), 90])
+    assert wide_enough(Noise(5), ages, 1) == Noise(5)
+    assert Noise(5).candidates(90, ages).values == 1
+    assert Noise(5).candidates(25, ages).values == 10
+
+
+def test_a_mask_that_leaves_enough_is_not_widened():
+    values = np.arange(11)
+    assert wide_enough(RankSwap(50), values, 5) == RankSwap(50)
+    assert wide_enough(RankSwap(10), values, 5) == Widened(RankSwap(10), 4)
+
+
+def test_a_value_of_many_is_one_candidate():
+    """Who knows the list alone guesses it with 2 in 3, so no mask leaves two."""
     values = np.array([1, 1, 2])
-    _, _, left = enough_candidates(NoPerturbation(), 1, values, 50, SeededRandomness(1))
-    assert left.values == 2
+    used = wide_enough(NoPerturbation(), values, 2)
+    assert {used.candidates(masked, values).values for masked in (1, 2)} == {1}
+    assert posteriors(used, [1, 1, 2])[2] == {1: Fraction(2, 3), 2: Fraction(1, 3)}
+
+
+def test_more_candidates_than_there_are_values_means_a_swap_among_all():
+    values = np.array([10, 20, 30, 40, 50, 60, 70])
+    used = wide_enough(NoPerturbation(), values, 50)
+    assert {used.candidates(int(v), values).values for v in values} == {7}
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=20),
+    st.sampled_from(["none", "swap:1", "swap:30"]),
+    st.integers(1, 6),
+    st.integers(0, 999),
+)
+def test_a_masked_category_stays_one_however_it_is_widened(values, words, least, seed):
+    """Attack N8: no mask was widened to noise, which left the range; its owner was thrown out."""
+    mood = Attribute("mood", "ordinal", ("low", "middle", "high", "top"))
+    everybody = np.array(values)
+    used = wide_enough(read_perturbation(words, mood), everybody, least)
+    for own in set(values):
+        assert used.draw(own, everybody, SeededRandomness(seed)) in values
+
+
+def test_a_percentage_is_exact():
+    """In floating point, 16.1 · 1000 / 100 is a little more than 161."""
+    assert read_perturbation("swap:16.1", AGE).reach(1000) == 161
+
+
+def test_a_value_that_the_mask_cannot_give_has_no_candidates():
+    assert Noise(1).candidates(50, np.array([1, 2])).values == 0
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_respondent_chooses_her_own_masks():
     assert masked[0] == PEOPLE[1][1]
     assert masked[1] in {p[2] for p in PEOPLE}
     own = ends["party-2"].own
-    assert [o.mask for o in own] == ["none", "swap:100"]
+    assert [o.mask for o in own] == ["none: published as it is, under your name", "swap:100"]
     assert own[0].candidates.values == 1
     assert own[1].candidates.values == 8
 
@@ -73,6 +73,65 @@ def test_a_respondent_can_ask_for_enough_candidates(least):
     assert outcome.result.own == ()  # what masks leave is for their owners only
 
 
+AGES = Schema((EIGHT.attributes[0], EIGHT.attributes[1]))
+AGE_MASKED = CollaborativeMasking(open=("zip",), confidential=("age",), masks={"age": "noise:5"})
+MOODS = Schema((EIGHT.attributes[0], Attribute("mood", "ordinal", ("low", "fair", "good", "top"))))
+MOOD_BARE = CollaborativeMasking(open=("zip",), confidential=("mood",))
+
+
+def test_a_mask_is_as_wide_for_a_rare_value_as_for_any_other():
+    """Attack N7: a respondent of 90 among ten of 20 to 29 was told 11, and was 90 at 0.999."""
+    records = [(0, age) for age in (*range(20, 30), 90)]
+    for seed in range(5):
+        _, ends = run(
+            AGE_MASKED, records=records, seed=seed, study={"schema": AGES},
+            party=choosing({"candidates": "5"}),
+        )  # fmt: skip
+        told = [end.own[0] for end in ends.values()]
+        assert {own.mask for own in told} == {"swap among the 9 nearest in rank, then noise:5"}
+        assert all(5 <= own.candidates.values <= 10 for own in told)
+
+
+def test_nobody_is_lost_by_asking_for_candidates_among_categories():
+    """Attack N8: her own program left the range, and she was named and left out."""
+    records = [(0, 3 if k == 0 else k % 4) for k in range(8)]
+    for seed in range(20):
+        outcome, ends = run(
+            MOOD_BARE, records=records, seed=seed, study={"schema": MOODS, "minimum": 4},
+            party=choosing({"candidates": "2"}), parties={"party-1": choosing({"candidates": "3"})},
+        )  # fmt: skip
+        assert outcome.result.lost == {}
+        assert set(outcome.result.records) == set(NAMES)
+        assert all(own.candidates.values >= 2 for end in ends.values() for own in end.own)
+
+
+def warned(ending):
+    return [note.text for note in ending.publish(setting(EIGHT, 8)).notes]
+
+
+def test_who_cannot_have_as_many_candidates_as_asked_for_is_told_how_many():
+    records = [(0, k // 6) for k in range(8)]  # six of one mood, two of another
+    outcome, ends = run(
+        MOOD_BARE, records=records, study={"schema": MOODS}, party=choosing({"candidates": "3"})
+    )
+    assert outcome.result.lost == {}
+    for end in ends.values():
+        assert end.own[0].mask == "swap among the 8 nearest in rank"
+        assert end.own[0].candidates.values == 1
+        assert any("asked for 3 candidates for your mood, and have 1" in w for w in warned(end))
+
+
+def test_what_is_not_masked_is_said_to_be_published_under_the_name():
+    outcome, ends = run(MOOD_BARE, records=[(0, k % 4) for k in range(8)], study={"schema": MOODS})
+    listings = {part.name: part for part in ends["party-1"].publish(setting(MOODS, 8)).listings}
+    assert listings["your_masks"].rows == (
+        ("mood", "none: published as it is, under your name", 2, 1),
+    )
+    assert any("published as it is, under her name" in w for w in warned(outcome.result))
+    masked, _ = run(MASKED)
+    assert not any("published as it is" in w for w in warned(masked.result))
+
+
 @pytest.mark.parametrize(
     ("choices", "says"),
     [
@@ -80,6 +139,7 @@ def test_a_respondent_can_ask_for_enough_candidates(least):
         ({"mask/age": "noise:0"}, "at least one step"),
         ({"candidates": "0"}, "not a whole number above 0"),
         ({"candidates": "some"}, "not a whole number above 0"),
+        ({"candidates": "9"}, "9 different values of 'age' cannot be: there are 8 at most"),
     ],
 )
 def test_a_choice_that_makes_no_sense_is_told_before_anything_is_sent(choices, says):
@@ -209,6 +269,24 @@ def test_a_masked_value_is_drawn_once():
     first, _ = simulate(study, PEOPLE, seed=1, party=keeping_books(books))
     second, _ = simulate(study, PEOPLE, seed=2, party=keeping_books(books, again=True))
     assert first.result.records == second.result.records
+
+
+def test_what_a_mask_of_an_earlier_run_leaves_is_told_only_for_the_same_values_and_choice():
+    """Otherwise the earlier run tells an attacker more than this one."""
+    books, study = {}, make_study(MASKED, minimum=7)
+
+    def told(seed, **others):
+        party = keeping_books(books, again=True)
+        _, ends = simulate(study, PEOPLE, seed=seed, party=party, **others)
+        return ends["party-1"]
+
+    first = told(1)
+    assert told(2).own == first.own
+    silent = with_mailbox(keeping_books(books, again=True), without(Openings))
+    fewer = told(3, parties={"party-8": silent})
+    earlier = ("that of an earlier run", None)
+    assert [(own.mask, own.candidates) for own in fewer.own] == [earlier] * 2
+    assert sum("the one of an earlier run" in text for text in warned(fewer)) == 2
 
 
 @pytest.mark.parametrize(
