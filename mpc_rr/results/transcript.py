@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -60,8 +60,12 @@ def cost_csv(outcome: Outcome) -> str:
 
     As the coordinator saw them; the party ``everyone`` is what went to all at once.
     """
-    fields = Traffic.__struct_fields__
-    lines: list[list[Any]] = [["party", "session", "step", *fields]]
+    return csv_text(_cost_lines(outcome))
+
+
+def _cost_lines(outcome: Outcome) -> Iterator[tuple[Any, ...]]:
+    """A line at a time: thousands kept at once would set off a search of the whole memory."""
+    yield ("party", "session", "step", *Traffic.__struct_fields__)
     peers: dict[tuple[str, str], list[str]] = {}
     for session, step, peer in outcome.traffic:
         peers.setdefault((session, step), []).append(peer)
@@ -69,5 +73,4 @@ def cost_csv(outcome: Outcome) -> str:
         for peer in sorted(peers[session, step]):
             party = "everyone" if peer == EVERYONE else peer
             traffic = outcome.traffic[session, step, peer]
-            lines.append([party, session, step, *msgspec.structs.astuple(traffic)])
-    return csv_text(lines)
+            yield (party, session, step, *msgspec.structs.astuple(traffic))
