@@ -20,7 +20,7 @@ Messages are one line: what is wrong, where, and what to do. A `DataError` quote
 wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
 """
 
-import re
+import unicodedata
 from collections.abc import Iterable
 
 
@@ -95,20 +95,18 @@ def listing(names: Iterable[str], limit: int = 5) -> str:
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
 
 
-NOT_PLAIN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)
-"""Control characters, ends of lines, halves of pairs, and what turns the direction of the rest."""
+BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that turn the direction of what follows."""
 
 
 def is_plain(text: str) -> bool:
     """Whether a text shows what it says, on one line: no control characters, nothing turned."""
-    return NOT_PLAIN.search(text) is None
+    return not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in BIDI for c in text)
 
 
 def plain(text: str) -> str:
     """The same text, fit for a terminal."""
-    return NOT_PLAIN.sub(" ", text)
+    return "".join(c if is_plain(c) else " " for c in text)
 
 
 def one_line(text: str, limit: int = 300) -> str:
