@@ -14,6 +14,7 @@ from mpc_rr.publication.sheets import csv_text
 
 _signed = msgspec.msgpack.Decoder(SignedEnvelope)
 _envelopes = msgspec.msgpack.Decoder(Envelope)
+_quoted = json.JSONEncoder().encode
 
 
 def transcript_lines(transcript: Iterable[bytes]) -> str:
@@ -21,7 +22,7 @@ def transcript_lines(transcript: Iterable[bytes]) -> str:
     lines = []
     for raw in transcript:
         header = _envelopes.decode(_signed.decode(raw).envelope).header
-        session, step, sender = map(json.dumps, (header.session, header.step, header.sender))
+        session, step, sender = map(_quoted, (header.session, header.step, header.sender))
         envelope = base64.b64encode(raw).decode()
         lines.append(
             f'{{"session": {session}, "step": {step}, "sender": {sender}, '
