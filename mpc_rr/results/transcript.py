@@ -1,8 +1,9 @@
 """The public messages of a study as lines of text, and what they cost the network."""
 
 import base64
+import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -61,17 +62,20 @@ def cost_csv(outcome: Outcome) -> str:
 
     As the coordinator saw them; the party ``everyone`` is what went to all at once.
     """
-    return csv_text(_cost_lines(outcome))
-
-
-def _cost_lines(outcome: Outcome) -> Iterator[tuple[Any, ...]]:
-    """A line at a time: thousands kept at once would set off a search of the whole memory."""
-    yield ("party", "session", "step", *Traffic.__struct_fields__)
     peers: dict[tuple[str, str], list[str]] = {}
     for session, step, peer in outcome.traffic:
         peers.setdefault((session, step), []).append(peer)
+    parties: list[str] = []
+    sessions: list[str] = []
+    steps: list[str] = []
+    found: list[Traffic] = []
     for session, step in sorted(peers):  # names alone sort much faster than whole keys
-        for peer in sorted(peers[session, step]):
-            party = "everyone" if peer == EVERYONE else peer
-            traffic = outcome.traffic[session, step, peer]
-            yield (party, session, step, *msgspec.structs.astuple(traffic))
+        here = sorted(peers[session, step])
+        parties += ["everyone" if peer == EVERYONE else peer for peer in here]
+        sessions += [session] * len(here)
+        steps += [step] * len(here)
+        found += [outcome.traffic[session, step, peer] for peer in here]
+    fields = Traffic.__struct_fields__
+    columns = ([getattr(traffic, field) for traffic in found] for field in fields)
+    lines = zip(parties, sessions, steps, *columns, strict=True)
+    return csv_text(itertools.chain([("party", "session", "step", *fields)], lines))
