@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.anonymization.releases import Grouped, centre
-from mpc_rr.anonymization.table import UNIT, Array, Codes, Groups, Microdata
+from mpc_rr.anonymization.table import UNIT, Array, Groups, Microdata
 
 
 @dataclass(frozen=True)
@@ -50,37 +50,31 @@ def protection(grouped: Grouped) -> list[Protection]:
     found = []
     for place, attribute in enumerate(grouped.confidential[0].attributes):
         parts = [table.codes[:, place] for table in grouped.confidential if len(table)]
-        everybody = np.concatenate(parts)
+        values, counts = np.unique(np.concatenate(parts), return_counts=True)
+        everybody = counts / counts.sum()
         nominal = attribute.type == "nominal"
-        found.append(
-            Protection(
-                attribute.name,
-                min(len(np.unique(part)) for part in parts),
-                min(_effective(part) for part in parts),
-                max(_distance(part, everybody, nominal=nominal) for part in parts),
-            )
-        )
+        different, effective, distances = [], [], []
+        for part in parts:
+            mine = np.bincount(np.searchsorted(values, part), minlength=len(values)) / len(part)
+            there = mine[mine > 0]
+            different.append(len(there))
+            effective.append(float(np.exp(-(there * np.log(there)).sum())))
+            distances.append(_distance(mine, everybody, nominal=nominal))
+        found.append(Protection(attribute.name, min(different), min(effective), max(distances)))
     return found
 
 
-def _effective(codes: Codes) -> float:
-    shares = np.unique(codes, return_counts=True)[1] / len(codes)
-    return float(np.exp(-(shares * np.log(shares)).sum()))
-
-
-def _distance(part: Codes, everybody: Codes, *, nominal: bool) -> float:
+def _distance(mine: Array, everybody: Array, *, nominal: bool) -> float:
     """The earth mover's distance of two distributions: between 0 and 1.
 
     Between categories without order all ways are equally long; with an order, neighbouring values
     are one step apart (Li et al. 2007).
     """
-    values, counts = np.unique(everybody, return_counts=True)
-    shares = counts / len(everybody)
-    mine = np.bincount(np.searchsorted(values, part), minlength=len(values)) / len(part)
+    apart = mine - everybody
     if nominal:
-        return float(np.abs(mine - shares).sum() / 2)
-    steps = len(values) - 1
-    return float(np.abs(np.cumsum(mine - shares))[:-1].sum() / steps) if steps else 0.0
+        return float(np.abs(apart).sum() / 2)
+    steps = len(apart) - 1
+    return float(np.abs(np.cumsum(apart))[:-1].sum() / steps) if steps else 0.0
 
 
 def information_loss(known: Microdata, groups: Groups) -> Loss:

@@ -78,9 +78,14 @@ class Microdata:
 
     def width(self, rows: Rows, place: int) -> float:
         """How wide these rows spread in an attribute: 0 for one value, 1 for all there are."""
-        codes, all_codes = self.codes[rows, place], self.codes[:, place]
-        if self.attributes[place].type == "nominal":
-            kinds = len(np.unique(all_codes)) - 1
-            return (len(np.unique(codes)) - 1) / kinds if kinds else 0.0
-        span = float(np.ptp(all_codes))
-        return float(np.ptp(codes)) / span if span else 0.0
+        whole = self._spreads[place]
+        return self._spread(self.codes[rows, place], place) / whole if whole else 0.0
+
+    @cached_property
+    def _spreads(self) -> list[int]:
+        return [self._spread(codes, place) for place, codes in enumerate(self.codes.T)]
+
+    def _spread(self, codes: Codes, place: int) -> int:
+        """How many more values than one there are; if ordered, from the lowest to the highest."""
+        nominal = self.attributes[place].type == "nominal"
+        return len(np.unique(codes)) - 1 if nominal else int(np.ptp(codes))

@@ -160,11 +160,11 @@ class _Group:
         self.boost = math.expm1(min(answers.epsilon, 500.0))
         ones, columns = np.ones(len(rows)), np.arange(len(rows))
         self.tally = csr_array((ones, (self.which, columns)), shape=(self.reports, len(rows)))
-        cells = np.arange(self.codes[0].size)
-        self.spread = [
-            csr_array((np.ones(len(cells)), (codes.ravel(), cells)), shape=(sizes[a], len(cells)))
-            for a, codes in zip(self.view, self.codes, strict=True)
-        ]
+        *self.starts, height = np.cumsum([0, *(sizes[a] for a in self.view)]).tolist()
+        cells = np.tile(np.arange(self.codes[0].size), len(self.view))
+        places = (self.codes + np.reshape(self.starts, (-1, 1, 1))).ravel()
+        shape = (height, self.codes[0].size)
+        self.spread = csr_array((np.ones(len(cells)), (places, cells)), shape=shape)
 
     def held(self, profiles: Sequence[Array]) -> Array:
         """boost × the probability of each combination of each different report, by class."""
@@ -216,8 +216,9 @@ def _iterate(
     for group, found, total in zip(groups, held, totals, strict=True):
         share = np.asarray(group.tally @ weight[group.who]) / total
         evidence = (found * share[:, np.newaxis, :]).reshape(-1, len(shares))
-        for attribute, spread in zip(group.view, group.spread, strict=True):
-            informed[attribute] += np.asarray(spread @ evidence).T
+        parts = np.split(np.asarray(group.spread @ evidence), group.starts[1:])
+        for attribute, part in zip(group.view, parts, strict=True):
+            informed[attribute] += part.T
     updated = []
     for told, profile, pseudo in zip(informed, profiles, prior, strict=True):
         rest = np.maximum(size_of_class - told.sum(axis=1), 1e-300)[:, np.newaxis]

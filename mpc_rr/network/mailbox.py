@@ -165,6 +165,8 @@ class Mailbox:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for handlers in (self.open_handlers, self.handlers, self.watchers):
+            handlers.clear()  # they hold the agent, which holds this: it would stay until searched
 
     # ── sending ────────────────────────────────────────────────────────────────────────────────
 

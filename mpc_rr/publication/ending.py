@@ -2,10 +2,9 @@
 
 import contextlib
 import hashlib
-import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -28,8 +27,11 @@ from mpc_rr.publication.parts import (
 )
 from mpc_rr.schema import Schema
 
-LARGEST = 1 << 63
 DIGEST_BYTES = 32
+Part = TypeVar("Part")
+_publication = msgspec.json.Decoder(Publication)
+_participation = msgspec.json.Decoder(Participation)
+_privacy = msgspec.json.Decoder(Privacy)
 
 
 class AbstractStruct(msgspec.StructMeta, ABCMeta):
@@ -145,7 +147,7 @@ def published(
         people = who_took_part(ending, study, excluded, made.participation)
     privacy = None
     with draft.part("what it cost each party"):
-        privacy = msgspec.convert(_values(Privacy.of(disclosures(study))), Privacy)
+        privacy = _read_again(Privacy.of(disclosures(study)), _privacy)
     notes = (*made.notes, *draft.notes)
     return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=notes)
 
@@ -158,13 +160,13 @@ def who_took_part(
 ) -> Participation:
     """Who is in a result, and who is not; an error if the ending does not say it properly."""
     people = ending.participation(study) if said is None else said
-    people = msgspec.convert(_values(people), Participation)
+    people = _read_again(people, _participation)
     return msgspec.structs.replace(people, absent=(*excluded, *people.absent))
 
 
-def _values(part: msgspec.Struct) -> Any:
-    """A part in plain values, as JSON has them."""
-    return _finite(msgspec.to_builtins(part, enc_hook=_plain))
+def _read_again(part: Part, decoder: msgspec.json.Decoder[Part]) -> Part:
+    """A part as whoever reads its JSON has it: an error if that cannot be written or is no such."""
+    return decoder.decode(msgspec.json.encode(part, enc_hook=_plain))
 
 
 def fact(name: str, label: str, value: str | float | None, kind: Kind = "number") -> Quantity:
@@ -176,27 +178,13 @@ def _in_order(made: Publication) -> Publication:
     """What was published, in plain values; an error if it is not in order."""
     if not isinstance(made, Publication):
         raise TypeError(f"publish() returned {type(made).__name__}, not a Publication")
-    checked = msgspec.convert(_values(made), Publication)
+    checked = _read_again(made, _publication)
     sheets = tuple(Sheet.of(sheet.name, sheet.what, sheet.text) for sheet in checked.sheets)
     checked = msgspec.structs.replace(checked, sheets=sheets)
     fault = publication_fault(checked)
     if fault is not None:
         raise ValueError(fault)
-    msgspec.json.encode(checked)  # text that cannot be written is told now
     return checked
-
-
-def _finite(value: Any) -> Any:
-    """The same with None for numbers that JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, int) and abs(value) > LARGEST:
-        raise ValueError("a whole number is too large to be published")
-    if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(inner) for inner in value]
-    return value
 
 
 def counting(people: Participation, n: int) -> Participation:

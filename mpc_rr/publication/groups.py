@@ -199,8 +199,10 @@ class KAnonymous(Ending, frozen=True):
                 rows=rows,
             )
         )  # fmt: skip
+        given_away = []
         for place, p in enumerate(found):
             bare = _single_valued(grouped, place)
+            given_away += [(p.attribute, number) for number in bare]
             if bare:
                 several = "groups give" if len(bare) > 1 else "group gives"
                 whose = "in each of them" if len(bare) > 1 else "in it"
@@ -209,17 +211,12 @@ class KAnonymous(Ending, frozen=True):
                     f"{len(bare)} {several} {p.attribute} away, because all members have the same "
                     f"{whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
                 )
-        given_away = tuple(
-            (p.attribute, number)
-            for place, p in enumerate(found)
-            for number in _single_valued(grouped, place)
-        )
         columns = (PROTECTION[0], Column(name="group", label="given away by group", kind="number"))
         if given_away:
             draft.listings.append(
                 Listing(
                     name="given_away", title="Groups with a single value", columns=columns,
-                    rows=given_away, main=False,
+                    rows=tuple(given_away), main=False,
                 )
             )  # fmt: skip
 

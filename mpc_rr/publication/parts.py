@@ -11,16 +11,17 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.publication.tabular import data_frame, html_table
 
-Number = int | float | None
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Number = Whole | float | None
 """None: hidden, or it cannot be told."""
-Cell = str | int | float | tuple[str, ...] | None
+Cell = str | Whole | float | tuple[str, ...] | None
 """Of a listing; several strings are names of attributes that belong together."""
 Kind = Literal["text", "attribute", "count", "share", "degree", "p-value", "epsilon", "number"]
 """How a value is written: ``share`` as a percentage, ``degree`` as a number from 0 to 1 with a bar,
@@ -72,7 +73,7 @@ class Quantity(_Part, frozen=True, kw_only=True):
 
     name: str
     label: str
-    value: str | int | float | None
+    value: str | Whole | float | None
     """None: it cannot be told."""
     kind: Kind = "number"
     standard_error: float | None = None

@@ -2,7 +2,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -221,14 +221,13 @@ def read_report(report: bytes, design: ViewDesign) -> tuple[int, list[int]]:
 
 def view_reports(answers: list[bytes], design: ViewDesign) -> ViewReports:
     """The answers of all parties, by view."""
-    read = [read_report(answer, design) for answer in answers]
-    drawn = np.array([view for view, _ in read], dtype=np.int64)
+    drawn = [read_report(answer, design)[0] for answer in answers]
     reports: dict[tuple[int, ...], Codes] = {}
     for number, view in enumerate(design.views):
-        mine = [cells for chosen, cells in read if chosen == number]
-        shape = (len(mine), design.mechanisms[view].chosen)
-        reports[view] = np.array(mine, dtype=np.int64).reshape(shape)
-    return ViewReports(drawn, reports)
+        mine = [answer for answer, drew in zip(answers, drawn, strict=True) if drew == number]
+        numbers = np.frombuffer(b"".join(mine), dtype="<u4").astype(np.int64)
+        reports[view] = numbers.reshape(len(mine), 1 + design.mechanisms[view].chosen)[:, 1:]
+    return ViewReports(np.array(drawn, dtype=np.int64), reports)
 
 
 class CollectedViews(Ending, frozen=True):
@@ -294,6 +293,10 @@ class CollectedViews(Ending, frozen=True):
         return draft.publication(randomization=design)
 
     def _reports_sheet(self) -> Sheet:
+        what = "each party's view, what it reported, and the report's bytes"
+        return Sheet.of(REPORTS, what, csv_text(self._report_lines()))
+
+    def _report_lines(self) -> Iterator[tuple[str, ...]]:
         attributes, design = self.schema.attributes, self.design
         views = [[attributes[a] for a in view] for view in design.views]
         names = [" & ".join(a.name for a in view) for view in views]
@@ -301,13 +304,11 @@ class CollectedViews(Ending, frozen=True):
             [" & ".join(words) for words in itertools.product(*(a.categories for a in view))]
             for view in views
         ]
-        lines = [["party", "view", "reported", "report"]]
+        yield ("party", "view", "reported", "report")
         for party, report in self.answers.items():
             number, cells = read_report(report, design)
             reported = " | ".join(combinations[number][cell] for cell in cells)
-            lines.append([party, names[number], reported, report.hex()])
-        what = "each party's view, what it reported, and the report's bytes"
-        return Sheet.of(REPORTS, what, csv_text(lines))
+            yield (party, names[number], reported, report.hex())
 
 
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────

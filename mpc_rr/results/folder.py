@@ -112,12 +112,13 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
     cost = cost_document(outcome, result.study.step_words)
     cut_short = Publication(participation=result.participation, notes=(NOT_COMPUTED,))
+    file = result_file(result, transcript, cut_short)
     received = {
         "study.json": study_json(result.study),
         "transcript.jsonl": transcript,
         "cost.json": pretty(cost),
         "cost.csv": cost_csv(outcome),
-        "result.json": to_json(result_file(result, transcript, cut_short)),
+        "result.json": to_json(file),
     }
     with _in_the_making(folder) as place:
         place.write(received)
@@ -126,7 +127,7 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
             publication = result.publication
         except KeyboardInterrupt:
             raise CutShort(f"interrupted; {place.what_is_there}") from None
-        file = result_file(result, transcript, publication)
+        file = msgspec.structs.replace(file, publication=publication)
         place.write(published_files(file, publication))
     return file
 

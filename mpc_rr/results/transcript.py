@@ -1,6 +1,7 @@
 """The public messages of a study as lines of text, and what they cost the network."""
 
 import base64
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from mpc_rr.publication.sheets import csv_text
 
 _signed = msgspec.msgpack.Decoder(SignedEnvelope)
 _envelopes = msgspec.msgpack.Decoder(Envelope)
+_quoted = json.JSONEncoder().encode
 
 
 def transcript_lines(transcript: Iterable[bytes]) -> str:
@@ -21,7 +23,7 @@ def transcript_lines(transcript: Iterable[bytes]) -> str:
     lines = []
     for raw in transcript:
         header = _envelopes.decode(_signed.decode(raw).envelope).header
-        session, step, sender = map(json.dumps, (header.session, header.step, header.sender))
+        session, step, sender = map(_quoted, (header.session, header.step, header.sender))
         envelope = base64.b64encode(raw).decode()
         lines.append(
             f'{{"session": {session}, "step": {step}, "sender": {sender}, '
@@ -60,14 +62,20 @@ def cost_csv(outcome: Outcome) -> str:
 
     As the coordinator saw them; the party ``everyone`` is what went to all at once.
     """
-    fields = Traffic.__struct_fields__
-    lines: list[list[Any]] = [["party", "session", "step", *fields]]
     peers: dict[tuple[str, str], list[str]] = {}
     for session, step, peer in outcome.traffic:
         peers.setdefault((session, step), []).append(peer)
+    parties: list[str] = []
+    sessions: list[str] = []
+    steps: list[str] = []
+    found: list[Traffic] = []
     for session, step in sorted(peers):  # names alone sort much faster than whole keys
-        for peer in sorted(peers[session, step]):
-            party = "everyone" if peer == EVERYONE else peer
-            traffic = outcome.traffic[session, step, peer]
-            lines.append([party, session, step, *msgspec.structs.astuple(traffic)])
-    return csv_text(lines)
+        here = sorted(peers[session, step])
+        parties += ["everyone" if peer == EVERYONE else peer for peer in here]
+        sessions += [session] * len(here)
+        steps += [step] * len(here)
+        found += [outcome.traffic[session, step, peer] for peer in here]
+    fields = Traffic.__struct_fields__
+    columns = ([getattr(traffic, field) for traffic in found] for field in fields)
+    lines = zip(parties, sessions, steps, *columns, strict=True)
+    return csv_text(itertools.chain([("party", "session", "step", *fields)], lines))

@@ -86,7 +86,7 @@ def _listing(listed: Listing, words: Words) -> list[RenderableType]:
         left = column.kind in ("text", "attribute")
         table.add_column(Text(column.label), justify="left" if left else "right", overflow="fold")
         if column.kind == "degree":
-            table.add_column("")
+            table.add_column(Text(""))
     for row in listed.rows:
         cells: list[RenderableType] = []
         for value, column in zip(row, listed.columns, strict=True):
@@ -106,23 +106,23 @@ def _shares(tables: list[Table], words: Words) -> list[RenderableType]:
     kinds = [word for kind, word in WORDS.items() if kind in {table.kind for table in tables}]
     title = " and ".join(kinds).capitalize()
     title = f"Estimated {title.lower()}, with 95 % intervals" if limits else title
-    shown = RichTable(title=title, title_justify="left")
+    shown = RichTable(title=Text(title), title_justify="left")
     for heading in ("", "", " or ".join(word[:-1] for word in kinds), *ENDS[: 2 * limits]):
-        shown.add_column(heading, justify="right" if heading else "left")
-    shown.add_column("")
+        shown.add_column(Text(heading), justify="right" if heading else "left")
+    shown.add_column(Text(""))
     for table in tables:
         (axis,) = table.axes
         nothing = (None,) * len(table.values)
         cells = zip(axis.categories, table.values, table.low or nothing, table.high or nothing,
                     strict=True)  # fmt: skip
         for place, (category, value, *ends) in enumerate(cells):
-            shown.add_row(
-                Text(words.attribute(axis.attribute)) if place == 0 else "",
-                Text(words.category(axis.attribute, category)),
+            texts = (
+                words.attribute(axis.attribute) if place == 0 else "",
+                words.category(axis.attribute, category),
                 HIDDEN if value is None else number(value, table.kind),
                 *((number(end, table.kind) for end in ends) if limits else ()),
-                _bar(value, table),
             )
+            shown.add_row(*map(Text, texts), _bar(value, table))
     return [shown]
 
 

@@ -11,6 +11,8 @@ import pytest
 from helpers import PATIENT, make_scenario, make_study, random_records
 
 from mpc_rr import running
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import DataError, InputError
 from mpc_rr.protocols.rr_independent import RRIndependent
@@ -28,6 +30,18 @@ def test_a_study_and_its_records_are_all_a_simulation_needs():
     assert run.outcome.result.n == 12
     again = running.simulate(STUDY, np.array(RECORDS), seed=3)
     assert again.outcome.transcript == run.outcome.transcript
+
+
+def test_agents_that_are_done_leave_nothing_behind_that_must_be_searched_for():
+    gc.collect()
+    gc.disable()
+    try:
+        run = running.simulate(STUDY, RECORDS, seed=3)
+        left = [found for found in gc.get_objects() if isinstance(found, Coordinator | Party)]
+    finally:
+        gc.enable()
+    assert run.outcome.result.n == 12
+    assert left == []
 
 
 def test_data_may_be_columns_of_values():
