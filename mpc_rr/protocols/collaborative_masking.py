@@ -239,13 +239,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         for place, (name, (words, mask)) in enumerate(masks.items()):
             others = np.array(values[place], dtype=np.int64)
             used = wide_enough(mask, others, least)
-            code, now = _drawn_once(session, name, used, own[place], others)
+            code = _drawn(session, name, used, own[place], others)
             masked.append(code)
-            if now:
-                left = used.candidates(code, others)
-                told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
-            else:
-                told.append(OwnMask(name, "that of an earlier run", None, least))
+            left = used.candidates(code, others)
+            told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
         return tuple(masked), tuple(told)
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -342,20 +339,16 @@ def _in_words(words: str, used: Perturbation, people: int) -> str:
     return words
 
 
-def _drawn_once(
+def _drawn(
     session: PartySession, attribute: str, mask: Perturbation, own: int, others: Codes
-) -> tuple[int, bool]:
-    """The masked value, and whether it was drawn by this mask for these values.
+) -> int:
+    """The masked value: for the same mask among the same values always the same.
 
-    Drawn once: a second one under the same name would narrow the first down. If an earlier run drew
-    it by another mask, or among the values of other people, it is used all the same, but what it
-    leaves cannot be told.
+    Another draw under the same name would narrow it down.
     """
-    occasion = hashlib.sha256(f"{mask!r}\0{others.tolist()}".encode()).digest()
+    among = hashlib.sha256(f"{mask!r}\0{others.tolist()}".encode()).hexdigest()
 
     def draw(rng: Randomness) -> bytes:
-        return msgspec.msgpack.encode((mask.draw(own, others, rng), occasion))
+        return msgspec.msgpack.encode(mask.draw(own, others, rng))
 
-    kept = session.once(f"mask/{attribute}", draw)
-    code, drawn_for = msgspec.msgpack.decode(kept, type=tuple[int, bytes | bool])
-    return code, drawn_for == occasion
+    return msgspec.msgpack.decode(session.once(f"mask/{attribute}/{among}", draw), type=int)

@@ -45,8 +45,7 @@ class OwnMask(msgspec.Struct, frozen=True):
 
     attribute: str
     mask: str
-    candidates: Candidates | None
-    """None if it cannot be told: it was masked in an earlier run, otherwise or among others."""
+    candidates: Candidates
     asked: int = 1
     """How many values she wanted to be left."""
 
@@ -142,14 +141,8 @@ class MaskedRelease(Ending, frozen=True):
         rows: list[tuple[Cell, ...]] = []
         for own in self.own:
             left = own.candidates
-            counts = (None, None) if left is None else (left.people, left.values)
-            rows.append((own.attribute, own.mask, *counts))
-            if left is None:
-                draft.warn(
-                    f"your masked {own.attribute} is the one of an earlier run, which had other "
-                    "values or where you chose another mask: what it leaves cannot be told."
-                )
-            elif left.values < own.asked:
+            rows.append((own.attribute, own.mask, left.people, left.values))
+            if left.values < own.asked:
                 draft.warn(
                     f"you asked for {own.asked} candidates for your {own.attribute}, and have "
                     f"{left.values}: the values of all do not allow for more. Your masked value "

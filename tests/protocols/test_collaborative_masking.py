@@ -271,24 +271,6 @@ def test_a_masked_value_is_drawn_once():
     assert first.result.records == second.result.records
 
 
-def test_what_a_mask_of_an_earlier_run_leaves_is_told_only_for_the_same_values_and_choice():
-    """Otherwise the earlier run tells an attacker more than this one."""
-    books, study = {}, make_study(MASKED, minimum=7)
-
-    def told(seed, **others):
-        party = keeping_books(books, again=True)
-        _, ends = simulate(study, PEOPLE, seed=seed, party=party, **others)
-        return ends["party-1"]
-
-    first = told(1)
-    assert told(2).own == first.own
-    silent = with_mailbox(keeping_books(books, again=True), without(Openings))
-    fewer = told(3, parties={"party-8": silent})
-    earlier = ("that of an earlier run", None)
-    assert [(own.mask, own.candidates) for own in fewer.own] == [earlier] * 2
-    assert sum("the one of an earlier run" in text for text in warned(fewer)) == 2
-
-
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
