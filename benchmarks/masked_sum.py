@@ -167,7 +167,8 @@ def measure(parties, hosts, coordinator):
 
 def measure_once(parties, hosts, coordinator):
     planned = scenario(parties, coordinator)
-    plan = planned.study.protocol.options.plan(parties)
+    study = planned.study
+    plan = study.protocol.options_in(study.setting).plan(parties)
     cells, bits = 1230, parties.bit_length()
     with embedded_broker() as url:
         used, clock = cpu_seconds(), Clock(planned.party_names(), hosts)

@@ -53,14 +53,15 @@ class Disclosure(
         return self.seen_as.format(**msgspec.structs.asdict(self))
 
     def entry(self, study: str) -> LedgerEntry:
-        """The entry in the party's books."""
+        """The entry in the party's books. A crowd of one hides nothing."""
+        crowd = getattr(self, "crowd", None)
         return LedgerEntry(
             study,
             self.what,
             self.attributes,
             self.cost,
             claimed=getattr(self, "claimed", None),
-            crowd=getattr(self, "crowd", None),
+            crowd=None if crowd is not None and crowd < 2 else crowd,
             delta=getattr(self, "delta", 0.0),
         )
 
@@ -107,6 +108,9 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
     epsilon: float
     claimed: float
     crowd: int
+    """Among how many honest parties it is surely hidden."""
+    expected: int | None = None
+    """How many parties are expected in all."""
 
 
 class ExactSum(Disclosure, frozen=True, tag="exact sum"):
@@ -115,7 +119,10 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     added_up: ClassVar[bool] = True
     seen_as: ClassVar[str] = "by {by}, only in a total over {crowd}"
     crowd: int
+    """Among how many honest parties it is surely hidden."""
     by: str = "everybody"
+    expected: int | None = None
+    """How many parties are expected in all."""
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.disclosures import ExactSum, Privacy, RandomizedSum
 from mpc_rr.privacy.ledger import bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.publication.crosstabs import MEASURES
@@ -119,12 +119,21 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
             ],
             "unconfirmed": list(people.unconfirmed),
         },
-        "privacy": _privacy(found.privacy, study),
+        "privacy": _privacy(found.privacy, study, people.present),
         **KINDS[protocol](found, people),
     }
 
 
-def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
+def _privacy(found: Privacy, study: str, present: int | None) -> dict[str, Any]:
+    """Format 1 took everybody who was there for the crowd of a sum, honest or not."""
+    privacy = Privacy.of(
+        [
+            msgspec.structs.replace(event, crowd=present)
+            if isinstance(event, RandomizedSum | ExactSum)
+            else event
+            for event in found.events
+        ]
+    )
     releases = [event.entry(study) for event in privacy.events]
     return {
         "local_epsilon": privacy.local_epsilon,

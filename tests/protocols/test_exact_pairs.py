@@ -127,8 +127,8 @@ def test_a_poisoned_noisy_sum_is_noticed():
 class Inflated(ExactPairs, frozen=True, tag="inflated"):
     """Adds noise as if there were one honest party only, forty times over."""
 
-    def _noise(self, layout, parties, staying=None):
-        noise = super()._noise(layout, parties, staying)
+    def _noise(self, layout, parties, staying=None, *, malicious=False):
+        noise = super()._noise(layout, parties, staying, malicious=malicious)
 
         class Loud(type(noise)):
             def draw(self, rng):
