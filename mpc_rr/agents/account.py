@@ -128,6 +128,7 @@ class Account:
             "protocol": study.protocol.name,
             "parties": study.parties.count,
             "registrar": study.registrar is not None,
+            "notes": [note.text for note in study.protocol.notes(study.setting)],
             "questions": {
                 a.name: {
                     "label": a.title(language),

@@ -258,14 +258,11 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 lambda: _exact_tables(layout, total.values, n),
             )
             return PairCounts(n, schema, tables, lost=total.lost)
-        negative = total.values > total.modulus // 2
-        tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
-        for (i, j), table in zip(layout.pairs, tables, strict=True):
-            if abs(int(table.sum()) - n) > noise.bound(n, table.size):
-                raise Misconduct(
-                    f"the sum is poisoned: the table of attributes {i} and {j} sums to "
-                    f"{table.sum()}, too far from {n} for the noise that was agreed"
-                )
+        tables = session.shared(
+            "noisy tables",
+            (total.values.tobytes(), n),
+            lambda: _noisy_tables(layout, total, noise),
+        )
         deviation = noise.standard_deviation(n)
         return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
 
@@ -275,6 +272,21 @@ def _exact_tables(layout: PairLayout, values: Counts, n: int) -> list[Counts]:
     free = len(values) < layout.cells
     tables = layout.tables_of_free(values, n) if free else layout.tables(values)
     return checked_tables(tables, layout, n)
+
+
+def _noisy_tables(layout: PairLayout, total: Summed, noise: NoiseShares) -> list[Counts]:
+    """The tables of a sum with noise in it."""
+    negative = total.values > total.modulus // 2
+    tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
+    wrong = layout.beyond_noise(
+        tables, total.n, lambda cells, times: noise.bound(total.n, cells, times)
+    )
+    if wrong is not None:
+        raise Misconduct(
+            f"the sum is poisoned: {wrong}, which the noise that was agreed does not explain; some "
+            "party did not add exactly one record and its noise (which one cannot be told)"
+        )
+    return tables
 
 
 def checked_tables(

@@ -41,13 +41,13 @@ MOST_FOR_SECURE_SUM = 40
 PARCEL_OVERHEAD_BYTES = 512
 """More than an envelope's header, signature and sealing add to a share."""
 UNPROVED = Note(
-    text="Nobody proves to have added one record. One dishonest party could have moved the counts "
-    "by any number of people, as long as they remained possible (docs/threat-model.md)."
+    text="Nobody proves to have added one record. One dishonest party can move the counts by any "
+    "number of people, as long as they remain possible (docs/threat-model.md)."
 )
 OPEN_MASKS = Note(
-    text="In this open study a coordinator that deviates from the protocol could have learned any "
-    "one record: the masked sum is secure against a semi-honest one only. A registrar would "
-    "prevent it (docs/threat-model.md).",
+    text="In this open study a coordinator that deviates from the protocol can learn any one "
+    "record: the masked sum is secure against a semi-honest one only. A registrar would prevent "
+    "it (docs/threat-model.md).",
     severity="warning",
 )
 
