@@ -1,7 +1,9 @@
 """What sums promise, and what they do not: each sentence of docs/threat-model.md with its proof."""
 
+import hashlib
 import io
 import itertools
+import json
 
 import msgspec
 import numpy as np
@@ -56,7 +58,7 @@ from mpc_rr.protocols.sums.masked.sum import (
 )
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import write_results
-from mpc_rr.results.verification import verify
+from mpc_rr.results.verification import DoesNotHold, verify
 from mpc_rr.running import run_study
 from mpc_rr.show.study import scenario_facts, show_explanation
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -233,6 +235,23 @@ def test_agents_vouch_as_the_study_has_it_and_a_replay_finds_the_same(registrar,
     assert (Vouchers.step in steps) == bool(registrar)
     write_results(result, tmp_path / "run")
     assert verify(tmp_path / "run")
+
+
+def test_a_transcript_without_the_vouchers_that_are_due_does_not_hold(tmp_path):
+    scenario = make_scenario(RECORDS, SIZES, minimum=10, protocol=OPEN)
+    scenario = msgspec.structs.replace(scenario, study=with_registrar(scenario.study))
+    folder = tmp_path / "run"
+    write_results(run_study(scenario, transport="memory", seed=3, registrar=REGISTRAR), folder)
+    lines = (folder / "transcript.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["step"] != Vouchers.step]
+    assert len(kept) == len(lines) - N
+    (folder / "transcript.jsonl").write_text("".join(kept))
+    result = json.loads((folder / "result.json").read_text())
+    digest = hashlib.sha256("".join(kept).encode()).hexdigest()
+    result["transcript"] = {"messages": len(kept), "digest": digest}
+    (folder / "result.json").write_text(json.dumps(result))
+    with pytest.raises(DoesNotHold, match="party-01 was not asked"):
+        verify(folder)
 
 
 @pytest.mark.parametrize("noise", [None, 5.0])
