@@ -150,7 +150,8 @@ def test_in_an_open_study_a_malicious_coordinator_reads_a_record_and_everybody_i
             super().__init__(*args)
             self.mailbox.network = network
 
-    simulate(study, RECORDS, coordinator=Coordinated, network=network)
+    outcome, _ = simulate(study, RECORDS, coordinator=Coordinated, network=network)
+    assert outcome.culprits == (VICTIM,)  # it is blamed, too
     layout, record = PairLayout(SIZES), RECORDS[party_names(N).index(VICTIM)]
     np.testing.assert_array_equal(
         stolen_vector(network, protocol, layout), layout.free_vector(record)
