@@ -1,7 +1,8 @@
 """What a masked sum costs: all pairs of Adult's eight attributes (1,230 free cells), 5 % dropouts.
 
-Run ``python benchmarks/masked_sum.py [--parties N …] [--hosts N] [--coordinator lying|curious]
-[--out FILE.json]``. For each number of parties, in one run on one machine, it measures
+Run ``python benchmarks/masked_sum.py [--parties N …] [--hosts N] [--out FILE.json]
+[--coordinator malicious|semi-honest]``. For each number of parties, in one run on one machine, it
+measures
 
 * the whole study over the embedded broker, parties spread over ``--hosts`` processes, from when the
   last of these has said hello until the coordinator has told everybody the result; one party in
@@ -167,7 +168,8 @@ def measure(parties, hosts, coordinator):
 
 def measure_once(parties, hosts, coordinator):
     planned = scenario(parties, coordinator)
-    plan = planned.study.protocol.options.plan(parties)
+    study = planned.study
+    plan = study.protocol.options_in(study.setting).plan(parties)
     cells, bits = 1230, parties.bit_length()
     with embedded_broker() as url:
         used, clock = cpu_seconds(), Clock(planned.party_names(), hosts)
@@ -276,7 +278,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--parties", type=int, nargs="+", default=[100, 1000, 10_000, 32_561])
     parser.add_argument("--hosts", type=int, default=multiprocessing.cpu_count())
-    parser.add_argument("--coordinator", choices=("lying", "curious"), default="curious")
+    parser.add_argument(
+        "--coordinator", choices=("malicious", "semi-honest"), default="semi-honest"
+    )
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()

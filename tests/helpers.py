@@ -49,9 +49,12 @@ def make_study(
     )
 
 
-def setting(schema, parties):
+def setting(schema, parties, fewest=None, *, registrar=False, counted=None):
     """A study of so many parties, as its protocol sees it."""
-    return Setting(study="s", schema=schema, expected=parties, parties=parties, fewest=parties)
+    return Setting(
+        study="s", schema=schema, expected=parties, parties=parties,
+        fewest=parties if fewest is None else fewest, registrar=registrar, counted=counted,
+    )  # fmt: skip
 
 
 def make_scenario(records, sizes, *, faults=None, **study):

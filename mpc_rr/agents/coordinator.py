@@ -316,7 +316,10 @@ class Coordinator:
     def _session(self, members: tuple[str, ...]) -> LiveSession:
         name = session_name(self._attempt)
         parties, deadlines = self.study.parties, self.study.deadlines
-        limits = Limits(parties.fewest, parties.count, deadlines.round_s, deadlines.patience_s)
+        limits = Limits(
+            parties.fewest, parties.count, deadlines.round_s, deadlines.patience_s,
+            registrar=self.study.registrar is not None,
+        )  # fmt: skip
         return self.session_kind(
             self.mailbox, name, members, self._rng.fork(name), limits, self._pass_of
         )

@@ -387,7 +387,10 @@ class Party:
         }
         # The coordinator waits one round for the others before we can hear from it.
         timeout_s = 2 * self.study.deadlines.round_s
-        limits = Limits(self.study.parties.fewest, self.study.parties.count, timeout_s)
+        expected = self.study.parties
+        limits = Limits(
+            expected.fewest, expected.count, timeout_s, registrar=self.study.registrar is not None
+        )
         return self.session_kind(
             self.mailbox, name, parties, self._masks(name), limits, self._person(len(parties))
         )

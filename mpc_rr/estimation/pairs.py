@@ -1,9 +1,9 @@
 """Counts of all pairs of attributes as one vector, and back."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,43 @@ class PairLayout:
                 if not np.array_equal(marginals.setdefault(attribute, marginal), marginal):
                     return f"two tables disagree about how often attribute {attribute} has a value"
         return None
+
+    def beyond_noise(
+        self, tables: list[Counts], n: int, bound: Callable[[int, int], int]
+    ) -> str | None:
+        """Why noise does not make these of the counts of ``n`` records, or None if it may.
+
+        Every count lies between 0 and n, every table sums to n, and any two tables agree on an
+        attribute that they share, give or take the noise. ``bound(cells, times)``: how large the
+        noise in so many cells together may be, if that is asked so many times.
+        """
+        shared = [
+            (attribute, one, other)
+            for attribute in range(len(self.sizes))
+            for one, other in itertools.combinations(self._pairs_with(attribute), 2)
+        ]
+        times = self.cells + len(self.pairs) + sum(self.sizes[a] for a, _, _ in shared)
+        most = cache(lambda cells: bound(cells, times))
+        by_pair = dict(zip(self.pairs, tables, strict=True))
+        for (i, j), table in by_pair.items():
+            strange = table[(table < -most(1)) | (table > n + most(1))]
+            if strange.size:
+                return f"the table of attributes {i} and {j} has a count of {strange[0]} among {n}"
+            if abs(int(table.sum()) - n) > most(table.size):
+                return f"the table of attributes {i} and {j} sums to {table.sum()}, not to {n}"
+        for attribute, one, other in shared:
+            margins = [by_pair[p].sum(axis=1 - p.index(attribute)) for p in (one, other)]
+            added = (by_pair[one].size + by_pair[other].size) // self.sizes[attribute]
+            apart = int(np.abs(margins[0] - margins[1]).max())
+            if apart > most(added):
+                return (
+                    f"two tables differ by {apart} about how often attribute {attribute} has a "
+                    "value"
+                )
+        return None
+
+    def _pairs_with(self, attribute: int) -> list[tuple[int, int]]:
+        return [pair for pair in self.pairs if attribute in pair]
 
 
 @lru_cache(maxsize=16)

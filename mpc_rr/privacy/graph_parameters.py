@@ -37,8 +37,15 @@ LEAST_OTHERS = 10
 """Among so many others a party's vector stays hidden, even if the coordinator lies."""
 CORRECTNESS_BITS = 30
 
-Trust = Literal["lying", "curious"]
-"""What the coordinator is assumed to do: lie, or only look."""
+Trust = Literal["malicious", "semi-honest", "lying", "curious"]
+"""What the coordinator is assumed to do: whatever it likes, or follow the protocol and only look.
+
+The other two are older words for the same."""
+
+
+def is_malicious(coordinator: Trust) -> bool:
+    """Whether it is assumed to do whatever it likes."""
+    return coordinator in ("malicious", "lying")
 
 
 @dataclass(frozen=True)
@@ -56,7 +63,7 @@ def graph_parameters_for(
     parties: int,
     corrupt: float = 0.05,
     dropout: float = 0.1,
-    coordinator: Trust = "lying",
+    coordinator: Trust = "malicious",
     secrecy_bits: int = SECRECY_BITS,
     correctness_bits: int = CORRECTNESS_BITS,
     enrolled: int = 0,
@@ -82,7 +89,8 @@ def graph_parameters_for(
             continue
         too_few = _log2_tail(parties - 1, parties - 1 - lost, degree, 0, threshold - 1)
         if too_few <= -(correctness_bits + math.log2(parties)):
-            return GraphParameters(degree, threshold, LEAST_OTHERS if coordinator == "lying" else 0)
+            others = LEAST_OTHERS if is_malicious(coordinator) else 0
+            return GraphParameters(degree, threshold, others)
     return _complete(parties, bad, lost, coordinator)
 
 
@@ -107,7 +115,7 @@ def _threshold(
 ) -> int | None:
     """The smallest that corrupt neighbours do not reach, but for one case in 2^each_bits."""
     for threshold in range(1, degree + 1):
-        lying = coordinator == "lying"
+        lying = is_malicious(coordinator)
         enough = 2 * threshold - degree - LEAST_OTHERS + 1 if lying else threshold
         if enough > 0 and _log2_tail(parties - 1, bad, degree, enough, degree) <= -each_bits:
             return threshold
@@ -117,7 +125,7 @@ def _threshold(
 def _complete(parties: int, bad: int, lost: int, coordinator: Trust) -> GraphParameters:
     """Everybody is everybody's neighbour: nothing is left to chance."""
     degree = parties - 1
-    lying = coordinator == "lying"
+    lying = is_malicious(coordinator)
     least = (degree + bad) // 2 + 1 if lying else bad + 1
     most = degree - lost
     if least > most:

@@ -93,15 +93,18 @@ class NoiseShares:
         alpha = math.exp(-1 / self.scale)
         return math.sqrt(2 * alpha * parties / self.honest) / (1 - alpha)
 
-    def bound(self, parties: int, cells: int = 1) -> int:
-        """The noise of so many parties in so many cells together, but for one case in 2⁴⁰."""
+    def bound(self, parties: int, cells: int = 1, times: int = 1) -> int:
+        """The noise of so many parties in so many cells together, but for one case in 2⁴⁰.
+
+        ``times``: of so many such sums none is beyond it, but for one case in 2⁴⁰.
+        """
         shape, alpha = cells * parties / self.honest, math.exp(-1 / self.scale)
-        low, high = 0, 1
-        while betainc(high + 1, shape, alpha) > SURE / 2:  # the tail of a negative binomial
+        low, high, rare = 0, 1, SURE / 2 / times
+        while betainc(high + 1, shape, alpha) > rare:  # the tail of a negative binomial
             low, high = high, 2 * high
         while high - low > 1:
             middle = (low + high) // 2
-            if betainc(middle + 1, shape, alpha) > SURE / 2:
+            if betainc(middle + 1, shape, alpha) > rare:
                 low = middle
             else:
                 high = middle

@@ -63,17 +63,17 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
 
     def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
-        return self.rounds_of_sum(study.parties, confided=self.suppress_below is not None)
+        return self.rounds_of_sum(study, confided=self.suppress_below is not None)
 
     def check(self, study: Setting) -> None:
         """The options must make sense."""
-        schema, parties = study.schema, study.parties
-        self.check_sum(parties)
+        parties = study.parties
+        self.check_sum(study)
         if self.noise_corrupt is not None and not 0 <= self.noise_corrupt < 1:
             raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
         if self.noise_epsilon is not None:
-            self._noise(PairLayout(schema.sizes), parties)
-            self._check_hidden_among_enough(parties)
+            self._agreed_noise(study)
+            self._check_hidden_among_enough(study)
             if self.suppress_below is not None:
                 raise InputError(
                     "noise_epsilon and suppress_below exclude each other: noisy counts need no "
@@ -89,49 +89,72 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 "nothing could be published"
             )
 
-    def _lying(self, parties: int) -> bool:
-        """Whether masks must withstand a coordinator that lies about who is there."""
-        return self.masked(parties) and self.options.coordinator == "lying"
-
-    def _check_hidden_among_enough(self, parties: int) -> None:
-        """`InputError` if a lying coordinator could have sums with too little noise."""
-        if self._lying(parties) and self.options.plan(parties).others < LEAST_OTHERS:
+    def _check_hidden_among_enough(self, study: Setting) -> None:
+        """`InputError` if a malicious coordinator could have sums with too little noise."""
+        parties = study.parties
+        others = self.options_in(study).plan(parties).others if self.malicious(study) else None
+        if others is not None and others < LEAST_OTHERS:
             raise InputError(
-                f"with {parties} parties a lying coordinator could get sums over fewer than "
+                f"with {parties} parties a malicious coordinator could get sums over fewer than "
                 f'{LEAST_OTHERS + 1}, with too little noise; take sum = "secure_sum", more '
-                'parties, or trust it with coordinator = "curious" in [protocol.masking]'
+                'parties, or trust it with coordinator = "semi-honest" in [protocol.masking]'
             )
 
     def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum, or all tables."""
         layout, parties = PairLayout(study.schema.sizes), study.parties
-        modulus = self._modulus(parties, self._noise(layout, parties))
-        sums = self.largest_sum_message(parties, layout.cells, modulus)
+        modulus = self._modulus(parties, self._agreed_noise(study))
+        sums = self.largest_sum_message(study, layout.cells, modulus)
         return HEAD_BYTES + 8 * layout.cells + sums
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """No ε bounds what an exact count may tell about one person; noise has its own."""
         names = study.schema.names
-        noise = self._noise(PairLayout(study.schema.sizes), study.parties)
+        noise = self._agreed_noise(study)
         if noise is None:
-            by = "everybody" if self.suppress_below is None else "the coordinator"
-            what = "exact counts of pairs"
-            return [ExactSum(what=what, attributes=names, crowd=study.parties, by=by)]
-        kind = "noisy counts of pairs"
-        return [NoisySum(what=kind, attributes=names, epsilon=noise.epsilon, delta=noise.delta)]
+            return [
+                ExactSum(
+                    what="exact counts of pairs",
+                    attributes=names,
+                    crowd=self.hidden_among(study),
+                    by="everybody" if self.suppress_below is None else "the coordinator",
+                    **self.total_over(study),
+                )
+            ]
+        return [
+            NoisySum(
+                what="noisy counts of pairs",
+                attributes=names,
+                epsilon=noise.epsilon,
+                delta=noise.delta,
+                **self.total_over(study),
+            )
+        ]
+
+    def _agreed_noise(self, study: Setting) -> NoiseShares | None:
+        """The noise of a run in which no more stay than must."""
+        layout, masked = PairLayout(study.schema.sizes), self.masked(study.expected)
+        parties, staying = (study.expected, study.fewest) if masked else (study.parties, None)
+        return self._noise(layout, parties, staying, malicious=self.malicious(study))
 
     def _noise(
-        self, layout: PairLayout, parties: int, staying: int | None = None
+        self,
+        layout: PairLayout,
+        parties: int,
+        staying: int | None = None,
+        *,
+        malicious: bool = False,
     ) -> NoiseShares | None:
         """Another record changes two cells of each table by one.
 
         ``staying``: so many of the parties surely stay until the end; all, if not given.
+        ``malicious``: the coordinator of a masked sum may be.
         """
         if self.noise_epsilon is None:
             return None
         corrupt = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
         honest = max(1, (staying or parties) - math.floor(corrupt * parties))
-        if self._lying(parties):
+        if malicious:
             # It can have sums over groups of honest parties, each with its share of the noise.
             honest = min(honest, LEAST_OTHERS + 1)
         return NoiseShares(self.noise_epsilon, 2 * len(layout.pairs), honest, layout.cells)
@@ -146,7 +169,8 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
 
     def _noise_of(self, session: AnySession, layout: PairLayout) -> NoiseShares | None:
         staying = session.fewest if self.masked(session.most) else None
-        return self._noise(layout, self.crowd(session), staying)
+        malicious = self.malicious(session)
+        return self._noise(layout, self.crowd(session), staying, malicious=malicious)
 
     def _cells(self, layout: PairLayout, parties: int) -> int:
         """A masked sum without noise leaves out what follows from the rest."""
@@ -167,7 +191,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         total = await self.add_party(
             session, vector, modulus,
             confided=confided,
-            least_others=LEAST_OTHERS if noise and self._lying(session.most) else 0,
+            least_others=LEAST_OTHERS if noise and self.malicious(session) else 0,
         )  # fmt: skip
         if not confided:
             return self._counts(session, schema, total, noise)
@@ -225,14 +249,11 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 lambda: _exact_tables(layout, total.values, n),
             )
             return PairCounts(n, schema, tables, lost=total.lost)
-        negative = total.values > total.modulus // 2
-        tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
-        for (i, j), table in zip(layout.pairs, tables, strict=True):
-            if abs(int(table.sum()) - n) > noise.bound(n, table.size):
-                raise Misconduct(
-                    f"the sum is poisoned: the table of attributes {i} and {j} sums to "
-                    f"{table.sum()}, too far from {n} for the noise that was agreed"
-                )
+        tables = session.shared(
+            "noisy tables",
+            (total.values.tobytes(), n),
+            lambda: _noisy_tables(layout, total, noise),
+        )
         deviation = noise.standard_deviation(n)
         return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
 
@@ -242,6 +263,21 @@ def _exact_tables(layout: PairLayout, values: Counts, n: int) -> list[Counts]:
     free = len(values) < layout.cells
     tables = layout.tables_of_free(values, n) if free else layout.tables(values)
     return checked_tables(tables, layout, n)
+
+
+def _noisy_tables(layout: PairLayout, total: Summed, noise: NoiseShares) -> list[Counts]:
+    """The tables of a sum with noise in it."""
+    negative = total.values > total.modulus // 2
+    tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
+    wrong = layout.beyond_noise(
+        tables, total.n, lambda cells, times: noise.bound(total.n, cells, times)
+    )
+    if wrong is not None:
+        raise Misconduct(
+            f"the sum is poisoned: {wrong}, which the noise that was agreed does not explain; some "
+            "party did not add exactly one record and its noise (which one cannot be told)"
+        )
+    return tables
 
 
 def checked_tables(

@@ -6,8 +6,8 @@ how long a message may be. ``docs/own-protocol.md`` walks through one.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, Self
 
 import msgspec
 
@@ -17,6 +17,7 @@ from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure
 from mpc_rr.publication.cautions import Caution, cautions_of
 from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
+from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema
 
 SMALLEST = 3
@@ -83,6 +84,17 @@ class StudyProtocol(
 
     def check(self, study: Setting) -> None:
         """`InputError` if the options make no sense in this study."""
+
+    def notes(self, study: Setting) -> Sequence[Note]:  # noqa: ARG002
+        """What whoever agrees to take part, or reads the result, must know of its limits."""
+        return ()
+
+    def as_recorded(self, steps: Collection[str]) -> Self:  # noqa: ARG002
+        """The same as it was run when a transcript with these steps was made.
+
+        Only where what its options leave open once meant something else.
+        """
+        return self
 
     def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:  # noqa: ARG002
         """`InputError` unless a party may choose these things for itself."""

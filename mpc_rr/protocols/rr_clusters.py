@@ -9,8 +9,10 @@
    needs, what step 1 found is the result: it has been paid for.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Collection
+from typing import ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError
@@ -39,6 +41,7 @@ from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Ending, Setting
 from mpc_rr.publication.pairs import RandomizedPairs
+from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema
 
 
@@ -84,6 +87,14 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
             raise InputError('clusters goes with method = "power_iteration", and only with it')
         if self.clusters is not None and not 1 <= self.clusters <= len(schema.sizes):
             raise InputError(f"{len(schema.sizes)} attributes cannot make {self.clusters} clusters")
+
+    def notes(self, study: Setting) -> tuple[Note, ...]:
+        """Those of the dependence protocol."""
+        return tuple(self.dependence.notes(study))
+
+    def as_recorded(self, steps: Collection[str]) -> Self:
+        """With the dependence protocol as it was run."""
+        return msgspec.structs.replace(self, dependence=self.dependence.as_recorded(steps))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """Those of the dependence protocol are the largest."""

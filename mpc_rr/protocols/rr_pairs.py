@@ -44,11 +44,11 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
-        return self.rounds_of_sum(study.parties, confided=False)
+        return self.rounds_of_sum(study, confided=False)
 
     def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
-        self.check_sum(study.parties)
+        self.check_sum(study)
         for matrix in self._matrices(study.schema):
             matrix.check_invertible()
             if not matrix.epsilon <= LARGEST_EPSILON:
@@ -56,8 +56,8 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum."""
-        cells, parties = PairLayout(study.schema.sizes).cells, study.parties
-        return HEAD_BYTES + self.largest_sum_message(parties, cells, parties + 1)
+        cells = PairLayout(study.schema.sizes).cells
+        return HEAD_BYTES + self.largest_sum_message(study, cells, study.expected + 1)
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """All pairs add up against whoever breaks the sum; the paper counts one pair."""
@@ -68,7 +68,8 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
                 attributes=study.schema.names,
                 epsilon=sum(spent),
                 claimed=max(spent),
-                crowd=study.parties,
+                crowd=self.hidden_among(study),
+                **self.total_over(study),
             )
         ]
 

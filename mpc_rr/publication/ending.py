@@ -53,6 +53,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a registrar admits people; otherwise the study is open to everybody."""
     members: tuple[str, ...] | None = None
     """In a run: who was there when the protocol began, where that is known."""
+    counted: int | None = None
+    """After a run: how many are in its result, where that is known."""
 
 
 class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True):
@@ -136,6 +138,7 @@ def published(
     study: Setting,
     disclosures: Callable[[Setting], Sequence[Disclosure]],
     excluded: Sequence[Absence] = (),
+    notes: Callable[[Setting], Sequence[Note]] = lambda _: (),
 ) -> Publication:
     """Everything an ending publishes. Nothing that fails here loses a finished study."""
     draft = Draft()
@@ -146,10 +149,13 @@ def published(
     with draft.part("who took part"):
         people = who_took_part(ending, study, excluded, made.participation)
     privacy = None
+    ended = msgspec.structs.replace(study, counted=people.counted)
     with draft.part("what it cost each party"):
-        privacy = _read_again(Privacy.of(disclosures(study)), _privacy)
-    notes = (*made.notes, *draft.notes)
-    return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=notes)
+        privacy = _read_again(Privacy.of(disclosures(ended)), _privacy)
+    with draft.part("what it does not promise"):
+        draft.notes.extend(notes(ended))
+    said = (*made.notes, *draft.notes)
+    return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=said)
 
 
 def who_took_part(

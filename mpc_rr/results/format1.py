@@ -11,7 +11,14 @@ from typing import Any
 import msgspec
 
 from mpc_rr.privacy.accountant import Accountant
-from mpc_rr.privacy.disclosures import AnyDisclosure, Privacy, Recorded, bounded
+from mpc_rr.privacy.disclosures import (
+    AnyDisclosure,
+    ExactSum,
+    Privacy,
+    RandomizedSum,
+    Recorded,
+    bounded,
+)
 from mpc_rr.privacy.odds import certainty
 from mpc_rr.publication.crosstabs import MEASURES
 from mpc_rr.publication.ending import dropped_out
@@ -118,14 +125,14 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
             ],
             "unconfirmed": list(people.unconfirmed),
         },
-        "privacy": _privacy(found.privacy, study),
+        "privacy": _privacy(found.privacy, study, people.present),
         **KINDS[protocol](found, people),
     }
 
 
-def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
-    """As version 1 had it: everybody who was expected counted as the crowd of a sum."""
-    events = [_of_then(event) for event in privacy.events]
+def _privacy(privacy: Privacy, study: str, present: int | None) -> dict[str, Any]:
+    """Format 1 took everybody who was there for the crowd of a sum, honest or not."""
+    events = [_of_then(event, present) for event in privacy.events]
     reading = Accountant().read(events)
     return {
         "local_epsilon": privacy.local_epsilon,
@@ -149,15 +156,15 @@ def _privacy(privacy: Privacy, study: str) -> dict[str, Any]:
     }
 
 
-def _of_then(event: AnyDisclosure) -> Recorded:
+def _of_then(event: AnyDisclosure, present: int | None) -> Recorded:
     """An event with the crowd it had then."""
-    crowd = getattr(event, "crowd", None)
+    summed = isinstance(event, RandomizedSum | ExactSum)
     return Recorded(
         what=event.what,
         attributes=event.attributes,
         epsilon=bounded(event.cost),
         claimed=getattr(event, "claimed", None),
-        crowd=crowd if getattr(event, "expected", None) is None else getattr(event, "expected", 0),
+        crowd=present if summed else getattr(event, "crowd", None),
         delta=event.failing,
     )
 

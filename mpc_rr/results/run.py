@@ -47,4 +47,5 @@ class StudyResult:
         if ending is None:
             return Publication(participation=self.participation)
         setting = study.setting_with(self.outcome.members)
-        return published(ending, setting, study.protocol.stated, self._excluded)
+        protocol = study.protocol
+        return published(ending, setting, protocol.stated, self._excluded, protocol.notes)

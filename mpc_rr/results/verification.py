@@ -36,6 +36,7 @@ from mpc_rr.network.lifecycle import (
 from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session import Limits
 from mpc_rr.network.session.replay import DoesNotHold, Line, ReplaySession, Transcript
+from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.publication.ending import Ending, published
 from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication
 from mpc_rr.results import format1
@@ -143,10 +144,12 @@ def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
     confirmed.append(f"the roster names {len(members)} of them")
     if study.registrar is not None:
         confirmed.append("each of them was admitted by the study's registrar, as another person")
-    ending = _replayed(transcript, session, members)
+    protocol = study.protocol.as_recorded({line.place[1] for line in lines})
+    ending = _replayed(transcript, session, members, protocol)
     ending = _check_verdict(transcript, session, members, ending)
     _check_all_used(transcript)
-    found = published(ending, study.setting_with(members), study.protocol.stated, excluded)
+    setting = study.setting_with(members)
+    found = published(ending, setting, protocol.stated, excluded, protocol.notes)
     if found.participation is not None and found.participation.told_by == "coordinator":
         confirmed.append(
             "the published tables fit together and show no small count (the sum itself was for the "
@@ -343,11 +346,14 @@ def _check_shown(transcript: StudyTranscript, session: str, roster: Roster) -> N
             raise said.wrong("it confirms another roster")
 
 
-def _replayed(transcript: StudyTranscript, session: str, members: tuple[str, ...]) -> Ending:
+def _replayed(
+    transcript: StudyTranscript, session: str, members: tuple[str, ...], protocol: StudyProtocol
+) -> Ending:
     study = transcript.study
-    protocol = study.protocol
     parties, deadlines = study.parties, study.deadlines
-    limits = Limits(parties.fewest, parties.count, deadlines.round_s)
+    limits = Limits(
+        parties.fewest, parties.count, deadlines.round_s, registrar=study.registrar is not None
+    )
     replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members, limits)
     steps = protocol.coordinator(replayed, study.schema)
     try:

@@ -106,11 +106,13 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     if not study.protocol.publishes_values:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
-    return facts | {"records": records}
+    notes = [note.text for note in study.protocol.notes(study.setting)]
+    return facts | {"records": records} | ({"notes": notes} if notes else {})
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:
     """Keys and values, a line each."""
     for key, value in facts.items():
-        text = ", ".join(value) if isinstance(value, list) else str(value)
+        apart = " " if key == "notes" else ", "
+        text = apart.join(value) if isinstance(value, list) else str(value)
         console.print(f"{key:<11} {escape(text)}", highlight=False, soft_wrap=True)

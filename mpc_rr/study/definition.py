@@ -239,10 +239,19 @@ def _without_unused(value: Any) -> Any:
     """The same without what came later to the format and is not used."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if v is not None or k not in CAME_LATER}
+        if "masking" in kept:
+            kept["masking"] = _masking_as_written(kept["masking"])
         return {key: _without_unused(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):
         return [_without_unused(inner) for inner in value]
     return value
+
+
+def _masking_as_written(table: Any) -> Any:
+    """Digests always held a word for the coordinator: this one, where the file gives none."""
+    if isinstance(table, dict) and table.get("coordinator", "") is None:
+        return table | {"coordinator": "lying"}
+    return table
 
 
 def study_json(study: Study) -> str:

@@ -81,6 +81,15 @@ def test_bounds_hold_and_grow():
     assert noise.delta < 1e-6
 
 
+@pytest.mark.parametrize(("cells", "times"), [(1, 1), (6, 1), (1, 100), (6, 100)])
+def test_a_bound_fails_in_one_case_of_2_to_the_40_however_often_it_is_asked(cells, times):
+    """The noise is the difference of two negative binomial numbers; either may be too large."""
+    noise = NoiseShares(epsilon=1.0, sensitivity=6, honest=10, cells=50_000)
+    each = stats.nbinom(cells * 20 / 10, -math.expm1(-1 / noise.scale))
+    bound = noise.bound(20, cells, times)
+    assert 2 * times * each.sf(bound) <= 2.0**-40 < 2 * times * each.sf(bound - 1)
+
+
 @pytest.mark.parametrize("epsilon", [0, -1, math.inf, math.nan])
 def test_an_epsilon_that_is_none(epsilon):
     with pytest.raises(InputError, match="positive, finite epsilon"):

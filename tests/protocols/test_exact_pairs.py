@@ -1,6 +1,8 @@
 """Counts of pairs with noise inside the sum, or with small counts suppressed."""
 
 import math
+from functools import partial
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -11,13 +13,15 @@ from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.errors import Declined, InputError, Misconduct
+from mpc_rr.errors import Declined, InputError, Misconduct, MpcRrError
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.estimation.suppression import HIDDEN
+from mpc_rr.estimation.suppression import HIDDEN, suppress
 from mpc_rr.network.envelope import Envelope, SignedEnvelope
 from mpc_rr.network.session.live import LiveSession
+from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.exact_pairs import ExactPairs, PublishedTables
 from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
 from mpc_rr.running import run_study
@@ -98,6 +102,63 @@ def test_the_price_of_noise_is_its_epsilon_and_a_tiny_delta():
     assert release.seen.endswith("with noise in it")
 
 
+def test_the_noise_is_for_all_that_one_record_can_change():
+    layout = PairLayout(SIZES)
+    change = layout.indicator((0, 0, 0)).astype(int) - layout.indicator((1, 1, 1)).astype(int)
+    noise = NOISY._noise(layout, N)
+    assert noise.sensitivity == abs(change).sum() == 6
+    assert noise.scale == 6 / 3.0
+
+
+def test_the_noise_suffices_if_no_more_stay_than_must():
+    """Eleven of twenty must stay, and ten may tell their noise: that of one is left."""
+    study = make_study(
+        N, SIZES, minimum=11,
+        protocol=ExactPairs(sum="masked_sum", noise_epsilon=30.0),
+    )  # fmt: skip
+    result = simulate(study, RECORDS)[0].result
+    one_honest = NoiseShares(30.0, 6, 1, PairLayout(SIZES).cells)
+    assert result.noise == one_honest.standard_deviation(N)
+
+
+@pytest.mark.parametrize("kind", ["secure_sum", "masked_sum"])
+def test_who_was_counted_before_sends_nothing_of_a_second_sum(kind):
+    books = {}
+
+    class WithBooks(Party):
+        def __init__(self, study, name, *args):
+            super().__init__(
+                study, name, *args, terms=Terms(account=books.setdefault(name, Account()))
+            )
+
+    assert run(ExactPairs(sum=kind), party=WithBooks)[0].result is not None
+    network = Tapped()
+    assert run(ExactPairs(sum=kind), party=WithBooks, seed=5, network=network)[0].result is None
+    steps = {envelope.header.step for envelope in network.envelopes}
+    assert steps & {"roster_seen", "opening"}
+    assert not steps & {"share", "mask_keys"}
+
+
+def test_a_coordinator_that_publishes_counts_of_others_than_it_added_up_is_named():
+    more = [*RECORDS, *RECORDS[:4]]
+
+    class Showing(LiveSession):
+        async def announce_made(self, kind, make, *, check):
+            await make()
+            shown = suppress(PairLayout(SIZES), crosstabs(more, SIZES), 4)
+            cells = np.concatenate(shown, axis=None).astype("<i8").tobytes()
+            await self.announce(PublishedTables(len(more), cells))
+            return PublishedTables(len(more), cells)
+
+    class Padding(Coordinator):
+        session_kind = Showing
+
+    _, ends = run(SUPPRESSED, coordinator=Padding)
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert "counts of 24 parties where the sum is over 20" in str(end)
+
+
 def test_noise_is_given_once_for_a_study():
     books = {}
 
@@ -144,11 +205,95 @@ def test_a_poisoned_noisy_sum_is_noticed():
     assert "poisoned" in outcome.cause
 
 
+class Shifting(Party):
+    """Adds so many to one cell, and takes them from another of the same table."""
+
+    people: ClassVar[int]
+
+    def __init__(self, study, name, record, *args):
+        super().__init__(study, name, record, *args)
+        self._protocol = Shifted(**msgspec.structs.asdict(study.protocol))
+
+
+class Shifted(ExactPairs, frozen=True, tag="shifted"):
+    def _noise(self, layout, *args, **options):
+        noise = super()._noise(layout, *args, **options)
+
+        class Loud(type(noise)):
+            def draw(self, rng):
+                shift = np.zeros(layout.cells, np.int64)
+                shift[[0, layout.sizes[1]]] = Shifting.people, -Shifting.people
+                return super().draw(rng) + shift
+
+        return Loud(noise.epsilon, noise.sensitivity, noise.honest, noise.cells)
+
+
+@pytest.mark.parametrize("people", [-70, 70])
+@pytest.mark.parametrize("kind", ["masked_sum", "secure_sum"])
+def test_a_count_that_noise_does_not_explain_is_noticed_though_its_table_adds_up(
+    kind, people, monkeypatch
+):
+    """One dishonest party of sixty had a margin of −43 and 107 accepted by all."""
+    monkeypatch.setattr(Shifting, "people", people, raising=False)
+    records = random_records(60, SIZES, seed=1)
+    study = make_study(60, SIZES, protocol=ExactPairs(sum=kind, noise_epsilon=6.0))
+    outcome, ends = simulate(study, records, parties={"party-07": Shifting})
+    assert outcome.result is None
+    assert "the table of attributes 0 and 1 has a count of" in outcome.cause
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, None),
+        ({(0, 1): ((0, 0), 50)}, "sums to 110, not to 60"),
+        ({(0, 1): ((0, 0), -40), (0, 2): ((0, 0), 0)}, "has a count of -30 among 60"),
+        ({(0, 1): ((0, 0), 71)}, "has a count of 81 among 60"),
+        ({(0, 1): ((0, 0), 20), (0, 2): ((0, 0), -5)}, "differ by 25 about how often attribute 0"),
+        ({(1, 2): ((2, 0), 20)}, "differ by 20 about how often attribute 1"),
+    ],
+)
+def test_noise_explains_so_much_and_no_more(change, says):
+    """Bounds of 20 in a cell, 20 in a margin of two tables, and 40 in a table of six cells."""
+    layout = PairLayout(SIZES)
+    even = {
+        p: np.full([SIZES[a] for a in p], 60 // (SIZES[p[0]] * SIZES[p[1]])) for p in layout.pairs
+    }
+    for pair, (cell, more) in change.items():
+        even[pair][cell] += more
+    asked = []
+
+    def bound(cells, times):
+        asked.append(times)
+        return {1: 20, 5: 19, 4: 19}.get(cells, 40)
+
+    found = layout.beyond_noise(list(even.values()), 60, bound)
+    assert says in found if says else found is None
+    tests = layout.cells + 3 + sum(SIZES)  # three tables: any two of them share one attribute
+    assert set(asked) == {tests}
+
+
+def test_honest_noise_is_never_taken_for_a_fault():
+    """400 studies of 60, whose noise is as if 11 of them were honest; a false alarm in 2⁴⁰."""
+    layout, records = PairLayout(SIZES), random_records(60, SIZES, seed=1)
+    true = np.concatenate([table.ravel() for table in crosstabs(records, SIZES)])
+    noise = ExactPairs(noise_epsilon=6.0)._noise(layout, 60, malicious=True)
+    largest = 0
+    for seed in range(400):
+        rng = SeededRandomness(seed)
+        added = sum(noise.draw(rng.fork(str(party))) for party in range(60))
+        largest = max(largest, abs(added).max())
+        tables = layout.tables(true + added)
+        assert layout.beyond_noise(tables, 60, partial(noise.bound, 60)) is None
+    assert largest > noise.standard_deviation(60) * 3.5
+
+
 class Inflated(ExactPairs, frozen=True, tag="inflated"):
     """Adds noise as if there were one honest party only, forty times over."""
 
-    def _noise(self, layout, parties, staying=None):
-        noise = super()._noise(layout, parties, staying)
+    def _noise(self, layout, parties, staying=None, *, malicious=False):
+        noise = super()._noise(layout, parties, staying, malicious=malicious)
 
         class Loud(type(noise)):
             def draw(self, rng):

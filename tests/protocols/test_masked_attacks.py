@@ -25,7 +25,6 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.merkle import MerkleTree
 from mpc_rr.crypto.pairwise import MaskKey, is_key
 from mpc_rr.errors import InputError, Misconduct
-from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.envelope import EVERYONE
 from mpc_rr.network.session import Gathered
 from mpc_rr.network.session.live import LiveSession
@@ -404,11 +403,11 @@ def test_a_total_for_the_coordinator_alone_is_told_to_nobody():
 
 
 def test_noise_suffices_for_the_smallest_group_of_which_a_liar_can_have_the_sum():
-    layout = PairLayout(SIZES)
     lying = ExactPairs(sum="masked_sum", noise_epsilon=5.0)
     trusted = msgspec.structs.replace(lying, masking=MaskingOptions(coordinator="curious"))
-    assert lying._noise(layout, 1000).honest == LEAST_OTHERS + 1
-    assert trusted._noise(layout, 1000).honest == 500
-    lying.check(setting(make_study(1000, SIZES).schema, 1000))
+    many = setting(make_study(1000, SIZES).schema, 1000, registrar=True)
+    assert lying._agreed_noise(many).honest == LEAST_OTHERS + 1
+    assert trusted._agreed_noise(many).honest == 500
+    lying.check(many)
     with pytest.raises(InputError, match="could get sums over fewer than 11"):
-        lying.check(setting(make_study(12, SIZES).schema, 12))
+        lying.check(setting(make_study(12, SIZES).schema, 12, registrar=True))

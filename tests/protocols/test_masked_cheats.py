@@ -32,7 +32,7 @@ from mpc_rr.randomness import SeededRandomness
 SIZES = (2, 3)
 N = 16
 RECORDS = random_records(N, SIZES, seed=2)
-MASKED = ExactPairs(sum="masked_sum")
+MASKED = ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator="malicious"))
 
 
 def run(*, study=None, **how):

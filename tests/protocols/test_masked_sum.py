@@ -126,7 +126,7 @@ def test_too_many_who_leave_end_the_sum_with_the_cause():
     protocol = ExactPairs(sum="masked_sum", masking=MaskingOptions(corrupt=0.0, dropout=0.1))
     _, result = run(20, faults=faults, minimum=5, protocol=protocol)
     assert result.outcome.result is not None, result.outcome.cause
-    faults = Faults(silent=tuple(PartyFault(name, "unmasking") for name in party_names(20)[:12]))
+    faults = Faults(silent=tuple(PartyFault(name, "unmasking") for name in party_names(20)[:19]))
     _, result = run(20, faults=faults, minimum=5, protocol=protocol)
     assert result.outcome.result is None
     assert "take off its mask" in result.outcome.cause
@@ -265,7 +265,7 @@ class Twice(ExactPairs, frozen=True, tag="twice"):
 
     async def party(self, session, schema, record):
         layout = PairLayout(schema.sizes)
-        place = await set_up_party(session.sub("enrolment"), self.options)
+        place = await set_up_party(session.sub("enrolment"), self.options_in(session))
         for number in (1, 2):
             vector = layout.free_vector(record)
             total = await masked_sum_party(session.sub(f"sum-{number}"), place, vector, 8)
@@ -273,7 +273,8 @@ class Twice(ExactPairs, frozen=True, tag="twice"):
 
     async def coordinator(self, session, schema):
         layout = PairLayout(schema.sizes)
-        board = await set_up_coordinator(session.sub("enrolment"), self.options)
+        options = self.options_in(session)
+        board = await set_up_coordinator(session.sub("enrolment"), options)
         found = []
         for number in (1, 2):
             total = await masked_sum_coordinator(

@@ -81,7 +81,7 @@ def test_clusters_cost_the_dependences_too():
     both = math.fsum(e.cost for e in CLUSTERED["each"].disclosures(setting(schema, 9)))
     assert both == pytest.approx(2 * answers)
     (pairs, *_) = CLUSTERED["pairs"].disclosures(setting(schema, 9))
-    assert pairs.crowd == 9
+    assert (pairs.crowd, pairs.expected) == (8, 9)  # whoever looks may be one of them
     assert pairs.claimed < pairs.epsilon  # the paper waives composition; a coalition does not
     exact = CLUSTERED["exact"].disclosures(setting(schema, 9))
     assert math.isinf(exact[0].cost)

@@ -627,7 +627,9 @@ def test_words_that_cannot_be_shown_are_told(tmp_path, old, new, says):
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_disclosed_is_typed_and_costs_what_the_ledger_says(results, name):
     study, privacy = results[name].study, results[name].publication.privacy
-    events = study.protocol.stated(study.setting_with(results[name].outcome.members))
+    here = study.setting_with(results[name].outcome.members)
+    counted = results[name].publication.participation.counted
+    events = study.protocol.stated(msgspec.structs.replace(here, counted=counted))
     assert privacy.events == events
     assert msgspec.json.decode(msgspec.json.encode(privacy), type=type(privacy)) == privacy
     for event in events:

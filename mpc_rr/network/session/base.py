@@ -28,7 +28,7 @@ class NoReturn:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many parties a study goes on with, and how long a round may take."""
+    """What a study sets: who and how many may take part, and how long a round may take."""
 
     fewest: int
     most: int
@@ -36,6 +36,8 @@ class Limits:
     """How long this agent waits for what a round brings."""
     stragglers_s: float = math.inf
     """Once ``fewest`` are there: how long the coordinator waits for each of the rest."""
+    registrar: bool = False
+    """Whether a registrar admits people; otherwise the study is open to everybody."""
 
 
 class MailboxSession:
@@ -63,6 +65,11 @@ class MailboxSession:
     def most(self) -> int:
         """How many parties there may be."""
         return self.limits.most
+
+    @property
+    def registrar(self) -> bool:
+        """Whether a registrar admits people; otherwise the study is open to everybody."""
+        return self.limits.registrar
 
     @property
     def me(self) -> str:

@@ -80,6 +80,11 @@ class CoordinatorSession(ABC):
         """How many parties there may be."""
         return self.limits.most
 
+    @property
+    def registrar(self) -> bool:
+        """Whether a registrar admits people; otherwise the study is open to everybody."""
+        return self.limits.registrar
+
     def needed(self, senders: Collection[str] | None, at_least: int | None) -> int:
         """How many must report in a `gather`."""
         if at_least is not None:

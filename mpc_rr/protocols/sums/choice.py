@@ -4,9 +4,12 @@ A few parties use the paper's secure sum: any number of them may collude, but al
 few dozen on they use the masked sum, which scales and forgives parties that leave.
 """
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
+import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError, Refused
@@ -17,7 +20,12 @@ from mpc_rr.network.vectors import Residues, packed_bytes
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
-from mpc_rr.protocols.sums.masked.sum import MaskedTotal, masked_sum_coordinator, masked_sum_party
+from mpc_rr.protocols.sums.masked.sum import (
+    MaskedTotal,
+    Vouchers,
+    masked_sum_coordinator,
+    masked_sum_party,
+)
 from mpc_rr.protocols.sums.secure_sum import (
     ConfidedPartial,
     Partial,
@@ -26,10 +34,22 @@ from mpc_rr.protocols.sums.secure_sum import (
     secure_sum_coordinator,
     secure_sum_party,
 )
+from mpc_rr.publication.cautions import Caution
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.parts import Note
 
 MOST_FOR_SECURE_SUM = 40
 PARCEL_OVERHEAD_BYTES = 512
 """More than an envelope's header, signature and sealing add to a share."""
+UNPROVED = Note(
+    text="Nobody proves to have added one record. One dishonest party can move the counts by any "
+    "number of people, as long as they remain possible (docs/threat-model.md)."
+)
+OPEN_MASKS = Caution(
+    "In this open study a coordinator that deviates from the protocol can learn any one record: "
+    "the masked sum is secure against a semi-honest one only.",
+    "a registrar (registrar = … in the study file)",
+)
 
 
 @dataclass(frozen=True)
@@ -58,29 +78,96 @@ class Summing(StudyProtocol, frozen=True):
             return parties > MOST_FOR_SECURE_SUM
         return self.sum == "masked_sum"
 
-    @property
-    def options(self) -> MaskingOptions:
-        """What masks must withstand."""
-        return self.masking or MaskingOptions()
+    def options_in(self, place: Setting | AnySession) -> MaskingOptions:
+        """What masks must withstand in this study."""
+        return (self.masking or MaskingOptions()).resolved(registrar=place.registrar)
 
-    def rounds_of_sum(self, parties: int, *, confided: bool) -> tuple[type[Message], ...]:
-        """The messages of the sum of so many parties."""
-        if self.masked(parties):
-            vouching = self.options.coordinator == "lying"
-            return masked_sum.rounds(confided=confided, vouching=vouching)
+    def malicious(self, place: Setting | AnySession) -> bool:
+        """Whether masks must withstand a coordinator that does whatever it likes."""
+        most = place.expected if isinstance(place, Setting) else place.most
+        return self.masked(most) and self.options_in(place).malicious
+
+    def as_recorded(self, steps: Collection[str]) -> Self:
+        """With vouchers where there are some: once they were the rule in open studies, too."""
+        options = self.masking or MaskingOptions()
+        if options.coordinator is not None or Vouchers.step not in steps:
+            return self
+        vouching = msgspec.structs.replace(options, coordinator="malicious")
+        return msgspec.structs.replace(self, masking=vouching)
+
+    def notes(self, study: Setting) -> tuple[Note, ...]:
+        """What a sum does not promise."""
+        if not self._exposed(study):
+            return (UNPROVED,)
+        text = f"{OPEN_MASKS.text} What would prevent it: {OPEN_MASKS.prevented_by}."
+        return UNPROVED, Note(text=text, severity="warning")
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Among them, what a coordinator could do in an open study."""
+        exposed = [OPEN_MASKS] if self._exposed(study) else []
+        return [*super().cautions(study), *exposed]
+
+    def _exposed(self, study: Setting) -> bool:
+        """Whether nobody can tell other parties' keys from the coordinator's own."""
+        return self.masked(study.expected) and not study.registrar
+
+    def total_over(self, study: Setting) -> dict[str, int]:
+        """Over how many parties a total is to be, and over how few it may be."""
+        if study.counted is not None:
+            return {"expected": study.counted, "least": study.counted}
+        return {"expected": study.expected, "least": study.fewest}
+
+    def rounds_of_sum(self, study: Setting, *, confided: bool) -> tuple[type[Message], ...]:
+        """The messages of the sum."""
+        if self.masked(study.expected):
+            return masked_sum.rounds(confided=confided, vouching=self.malicious(study))
         return (Share, ConfidedPartial if confided else Partial)
 
-    def check_sum(self, parties: int) -> None:
-        """`InputError` if the options do not suit so many parties."""
-        if self.masked(parties):
-            self.options.plan(parties)
+    def check_sum(self, study: Setting) -> None:
+        """`InputError` if the options do not suit the study."""
+        if self.masked(study.expected):
+            options = self.options_in(study)
+            if options.malicious and not study.registrar:
+                raise InputError(
+                    f'coordinator = "{options.coordinator}" in [protocol.masking] needs a '
+                    "registrar: in an open study nobody can tell other parties' keys from the "
+                    "coordinator's own. Name a registrar (mpc-rr registrar new), or trust the "
+                    'coordinator to follow the protocol: coordinator = "semi-honest"'
+                )
+            options.plan(study.expected)
         elif self.masking is not None:
             raise InputError('[protocol.masking] goes with sum = "masked_sum", and only with it')
 
-    def largest_sum_message(self, parties: int, cells: int, modulus: int) -> int:
+    def hidden_among(self, study: Setting) -> int:
+        """Among how many honest parties, itself included, a party's vector is surely hidden.
+
+        Before a run, if no more stay than must; after it, of those who are counted. Less those who
+        are assumed to pool what they know: in a masked sum ``corrupt``, in the paper's one party,
+        because whoever looks may be one. (That one withstands any number of them, but each that
+        colludes is one less to hide among.)
+        """
+        counted = study.fewest if study.counted is None else study.counted
+        if not self.masked(study.expected):
+            return max(1, counted - 1)
+        options = self.options_in(study)
+        honest = counted - max(1, math.floor(options.corrupt * study.expected))
+        if honest > 1 and options.malicious:
+            honest = min(honest, self._others_in_a_group(study, counted) + 1)
+        return max(1, honest)
+
+    def _others_in_a_group(self, study: Setting, counted: int) -> int:
+        """Among how many others a malicious coordinator must leave a party."""
+        try:
+            return self.options_in(study).plan(counted, study.expected).others
+        except InputError:  # so few do not add up anything
+            return 0
+
+    def largest_sum_message(self, study: Setting, cells: int, modulus: int) -> int:
         """An upper bound on any message of the sum."""
+        parties = study.expected
         if self.masked(parties):
-            return masked_sum.largest_message_bytes(parties, cells, _bits(modulus), self.options)
+            options = self.options_in(study)
+            return masked_sum.largest_message_bytes(parties, cells, _bits(modulus), options)
         return parties * (packed_bytes(cells, modulus) + PARCEL_OVERHEAD_BYTES)
 
     def crowd(self, session: AnySession) -> int:
@@ -98,13 +185,13 @@ class Summing(StudyProtocol, frozen=True):
     ) -> Summed:
         """A party's part in the sum; if it is confided, only the number of parties comes back.
 
-        ``least_others``: with fewer, among whom a lying coordinator must leave it, it refuses.
+        ``least_others``: with fewer, among whom a malicious coordinator must leave it, it refuses.
         """
         if self.masked(session.most):
-            seat = await set_up_party(session.sub("enrolment"), self.options)
+            seat = await set_up_party(session.sub("enrolment"), self.options_in(session))
             if seat.plan.others < least_others:
                 raise Refused(
-                    f"so many have left that a lying coordinator could have my vector among "
+                    f"so many have left that a malicious coordinator could have my vector among "
                     f"{seat.plan.others} others; {least_others} are needed; it was not sent"
                 )
             masked = await masked_sum_party(
@@ -126,7 +213,8 @@ class Summing(StudyProtocol, frozen=True):
     ) -> Summed:
         """The coordinator's part in the sum."""
         if self.masked(session.most):
-            enrolled = await set_up_coordinator(session.sub("enrolment"), self.options)
+            options = self.options_in(session)
+            enrolled = await set_up_coordinator(session.sub("enrolment"), options)
             found = await masked_sum_coordinator(
                 session.sub("sum"), enrolled, cells, _bits(modulus), confided=confided
             )

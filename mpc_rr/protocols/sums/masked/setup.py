@@ -31,7 +31,12 @@ from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey, derive, is_key
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
 from mpc_rr.network.envelope import COORDINATOR, M, Message, Way
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
-from mpc_rr.privacy.graph_parameters import GraphParameters, Trust, graph_parameters_for
+from mpc_rr.privacy.graph_parameters import (
+    GraphParameters,
+    Trust,
+    graph_parameters_for,
+    is_malicious,
+)
 
 DIE_BYTES = 16
 PERSON_BYTES = 32
@@ -42,12 +47,31 @@ class MaskingOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     corrupt: float = 0.05
     dropout: float = 0.1
-    coordinator: Trust = "lying"
+    coordinator: Trust | None = None
+    """Not given: what the study can withstand, see `resolved`."""
+
+    def resolved(self, *, registrar: bool) -> "MaskingOptions":
+        """The same with a word for the coordinator.
+
+        Where nobody admits people, a malicious one can give a party neighbours that are all its
+        own, so there it is taken to be semi-honest unless the study says otherwise.
+        """
+        word = self.coordinator or ("malicious" if registrar else "semi-honest")
+        return msgspec.structs.replace(self, coordinator=word)
+
+    @property
+    def malicious(self) -> bool:
+        """Whether the coordinator may do whatever it likes: then neighbours vouch for each other.
+
+        So it is taken to be where nothing is said.
+        """
+        return self.coordinator is None or is_malicious(self.coordinator)
 
     def plan(self, parties: int, enrolled: int = 0) -> GraphParameters:
         """How many neighbours, and how many of them must answer, if so many had enrolled."""
+        coordinator: Trust = "malicious" if self.malicious else "semi-honest"
         return graph_parameters_for(
-            parties, self.corrupt, self.dropout, self.coordinator, enrolled=enrolled
+            parties, self.corrupt, self.dropout, coordinator, enrolled=enrolled
         )
 
 
@@ -240,8 +264,7 @@ async def set_up_party(session: PartySession, options: MaskingOptions) -> Seat:
         raise Misconduct(
             "the coordinator shows a neighbour's key that is none", [COORDINATOR]
         ) from None
-    vouching = options.coordinator == "lying"
-    return Seat(plan, vouching, graph, number, neighbours, agreed_masks, agreed_seals)
+    return Seat(plan, options.malicious, graph, number, neighbours, agreed_masks, agreed_seals)
 
 
 def _own_number(told: Neighbourhood, entry: Entry) -> int:
@@ -356,8 +379,8 @@ async def set_up_coordinator(session: CoordinatorSession, options: MaskingOption
             for number, (player, row) in enumerate(zip(players, rows.tolist(), strict=True))
         }
     )
-    vouching = options.coordinator == "lying"
-    return Enrolled(plan, vouching, graph, [player.entry.name for player in players], rows, lost)
+    names = [player.entry.name for player in players]
+    return Enrolled(plan, options.malicious, graph, names, rows, lost)
 
 
 def _plan_for(
