@@ -12,7 +12,7 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Admitted, Terms
 from mpc_rr.agents.watching import Watch, unwatched
-from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.crypto.admission import Credential, SigningKey
 from mpc_rr.errors import InputError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
@@ -145,8 +145,9 @@ def _admit_all(
     if registrar.public.hex() != study.registrar:
         raise InputError(f"the key given is that of another registrar than of study {study.name!r}")
     names = scenario.party_names()
-    people = {name: SigningKey.draw(rng.fork(f"person/{name}")) for name in names}
-    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
+    people = {name: Credential.draw(rng.fork(f"person/{name}")) for name in names}
+    keys = {name: person.key_for(study.digest) for name, person in people.items()}
+    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in keys.items()}
 
 
 async def _on_memory(
