@@ -95,21 +95,59 @@ def listing(names: Iterable[str], limit: int = 5) -> str:
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
 
 
-BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of what follows."""
+NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""The kinds of characters that show as nothing, as something else in every font, or as a command to
+the terminal: controls, formats (which turn the direction, or are invisible), halves of pairs,
+private and unassigned ones, ends of lines."""
+JOINERS = "\u200c\u200d"
+"""Invisible, but spelling: Persian, Indian scripts and composed emoji need them, inside a word."""
 
 
-def is_plain(text: str) -> bool:
-    """Whether a text shows what it says, on one line: no control characters, nothing turned."""
-    return not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in BIDI for c in text)
+def _joins(text: str, place: int) -> bool:
+    """Whether a joiner stands where a script needs it: between letters, marks or symbols that are
+    not ASCII. Elsewhere it would only make two texts look the same."""
+    beside = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
+    spelled = [c for c in beside if not c.isascii() and unicodedata.category(c)[0] in "LMS"]
+    return text[place] in JOINERS and len(spelled) == 2
+
+
+def hidden(text: str) -> list[int]:
+    """Where a text has characters that do not show, on one line, as what they are."""
+    if text.isprintable():
+        return []
+    return [
+        place
+        for place, character in enumerate(text)
+        if unicodedata.category(character) in NOT_SHOWN and not _joins(text, place)
+    ]
+
+
+def unprintable(text: str) -> str | None:
+    """Why a text cannot be shown to people on one line, or None."""
+    places = hidden(text)
+    if not places:
+        return None
+    return f"it has a character that cannot be printed (U+{ord(text[places[0]]):04X})"
 
 
 def plain(text: str) -> str:
-    """The same text, fit for a terminal."""
-    return "".join(c if is_plain(c) else " " for c in text)
+    """The same text, fit for a terminal: on one line, what does not show is spelled out."""
+    places = set(hidden(text))
+    return (
+        "".join(_spelled(c) if p in places else c for p, c in enumerate(text)) if places else text
+    )
+
+
+def plain_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(plain, text.split("\n")))
+
+
+def _spelled(character: str) -> str:
+    return " " if character in "\t\n\r" else character.encode("unicode_escape").decode()
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """Somebody else's words, fit to be shown: printable characters only, and not too many."""
-    plain = "".join(c if c.isprintable() else " " for c in text[: 2 * limit])
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    shown = plain(text[: 2 * limit])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

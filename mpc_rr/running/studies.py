@@ -25,6 +25,7 @@ from mpc_rr.running.loops import beside, here, run_to_end
 from mpc_rr.running.parts import AT_THE_DOOR, faulty, mqtt_connection, randomness_of
 from mpc_rr.running.run import Run
 from mpc_rr.simulation.clock import VirtualClockLoop
+from mpc_rr.study.checks import check_words
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import Scenario
 from mpc_rr.study.frames import records_of
@@ -51,6 +52,7 @@ def run_study(
     run here.
     """
     played = _played(scenario, data)
+    check_words(played.study)
     if transport not in ("memory", "mqtt"):
         raise InputError(f"transport is 'memory' or 'mqtt', not {transport!r}")
     if transport == "memory":

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from mpc_rr.errors import InternalError
+from mpc_rr.errors import InternalError, plain
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
@@ -44,9 +44,9 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
     def budget(epsilon: float | None) -> str:
         return "without bound" if epsilon is None else f"{epsilon:.3g}"
 
-    console.print(f"[bold]{escape(explanation['title'])}[/] (study {explanation['study']})")
+    console.print(f"[bold]{escape(plain(explanation['title']))}[/] (study {explanation['study']})")
     if explanation["description"]:
-        console.print(escape(explanation["description"]), highlight=False)
+        say(console, explanation["description"])
     console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
     for asked in explanation["questions"].values():
         words = [*dict.fromkeys((asked["label"], asked["question"]))]
@@ -97,4 +97,4 @@ def show_facts(console: Console, facts: dict[str, Any]) -> None:
     """Keys and values, a line each."""
     for key, value in facts.items():
         text = ", ".join(value) if isinstance(value, list) else str(value)
-        console.print(f"{key:<11} {escape(text)}", highlight=False, soft_wrap=True)
+        console.print(f"{key:<11} {escape(plain(text))}", highlight=False, soft_wrap=True)
