@@ -14,7 +14,7 @@
         ├── Refused           the coordinator did not admit this party, or this party declined
         ├── Dropout           somebody stayed silent past a deadline
         ├── Misconduct        somebody sent what an honest agent never sends
-        └── Aborted           the coordinator's signed verdict: no result, with cause and culprits
+        └── Aborted           the coordinator's signed verdict: no result; the blame is its word
 
 Messages are one line: what is wrong, where, and what to do. A `DataError` quotes the value that is
 wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
@@ -66,6 +66,9 @@ class StudyError(MpcRrError):
     def __init__(self, message: str, culprits: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.culprits: tuple[str, ...] = tuple(sorted(set(culprits)))
+        self.receipt: tuple[bytes, ...] = ()
+        """Where a verdict ended it for a party: the signed public messages that it sent and heard
+        until then, the verdict included."""
 
 
 class Refused(StudyError):
@@ -81,10 +84,10 @@ class Misconduct(StudyError):
 
 
 class Aborted(StudyError):
-    """The coordinator's signed verdict: the study ends without a result."""
+    """The coordinator's signed verdict: the study ends without a result.
 
-    receipt: tuple[bytes, ...] = ()
-    """The signed public messages this party sent and heard until then, the verdict included."""
+    Cause and culprits are the coordinator's word, as the message says.
+    """
 
 
 def listing(names: Iterable[str], limit: int = 5) -> str:

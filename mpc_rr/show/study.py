@@ -44,9 +44,9 @@ def show_explanation(console: Console, explanation: dict[str, Any]) -> None:
     def budget(epsilon: float | None) -> str:
         return "without bound" if epsilon is None else f"{epsilon:.3g}"
 
-    console.print(f"[bold]{escape(plain(explanation['title']))}[/] (study {explanation['study']})")
+    console.print(f"[bold]{escape(explanation['title'])}[/] (study {explanation['study']})")
     if explanation["description"]:
-        say(console, explanation["description"])
+        console.print(escape(explanation["description"]), highlight=False)
     console.print(f"Asked of {explanation['parties']:,} parties:", highlight=False)
     for asked in explanation["questions"].values():
         words = [*dict.fromkeys((asked["label"], asked["question"]))]

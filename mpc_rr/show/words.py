@@ -11,7 +11,7 @@ from mpc_rr.schema import Schema
 CANNOT_BE_TOLD = "–"
 HIDDEN = "hidden"
 ABSENCE = {
-    "excluded": "left out",
+    "excluded": "left out, by the coordinator's word",
     "silent": "did not answer",
     "faulty": "left out",
     "dropped out": "dropped out",
