@@ -14,6 +14,7 @@ from mpc_rr.network.lifecycle import Exclusion, Roster, Verdict
 from mpc_rr.network.mailbox import Mailbox, Proof
 from mpc_rr.protocols.board.board import Board
 from mpc_rr.protocols.board.commitment import Commitments, Openings, commit_coordinator
+from mpc_rr.results.folder import write_host_results
 
 ACCUSED = "party-3"
 CHARGE = f"{ACCUSED} opened something else than it had committed to: its 'die' is another"
@@ -42,7 +43,7 @@ def test_an_accusation_without_proof_is_the_coordinators_word(monkeypatch, proto
 
 @pytest.mark.parametrize("protocol", [MASKED, IN_GROUPS])
 def test_an_accusation_that_the_board_disproves_is_the_coordinators_own_fault(
-    monkeypatch, protocol
+    monkeypatch, protocol, tmp_path
 ):
     """All have opened what they had committed to, and everybody has seen it."""
 
@@ -61,7 +62,11 @@ def test_an_accusation_that_the_board_disproves_is_the_coordinators_own_fault(
             f"the coordinator is not honest: it says: {CHARGE}; the board shows otherwise: "
             f"{ACCUSED} opened what it had committed to"
         )
-        assert end.receipt  # the board and the verdict: who has it can show it
+    write_host_results(None, ends, tmp_path / "out")
+    for name in ends:  # the board and the verdict: who has them can show it
+        kept = (tmp_path / "out" / "receipts" / f"{name}.jsonl").read_text()
+        assert kept.count('"step": "block"') == 2
+        assert kept.count('"step": "verdict"') == 1
 
 
 @pytest.mark.parametrize("protocol", [MASKED, IN_GROUPS])
