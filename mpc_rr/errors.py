@@ -14,7 +14,7 @@
         ├── Refused           the coordinator did not admit this party, or this party declined
         ├── Dropout           somebody stayed silent past a deadline
         ├── Misconduct        somebody sent what an honest agent never sends
-        └── Aborted           the coordinator's signed verdict: no result, with cause and culprits
+        └── Aborted           the coordinator's signed verdict: no result; the blame is its word
 
 Messages are one line: what is wrong, where, and what to do. A `DataError` quotes the value that is
 wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
@@ -66,6 +66,9 @@ class StudyError(MpcRrError):
     def __init__(self, message: str, culprits: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.culprits: tuple[str, ...] = tuple(sorted(set(culprits)))
+        self.receipt: tuple[bytes, ...] = ()
+        """Where a verdict ended it for a party: the signed public messages that it sent and heard
+        until then, the verdict included."""
 
 
 class Refused(StudyError):
@@ -85,10 +88,10 @@ class Misconduct(StudyError):
 
 
 class Aborted(StudyError):
-    """The coordinator's signed verdict: the study ends without a result."""
+    """The coordinator's signed verdict: the study ends without a result.
 
-    receipt: tuple[bytes, ...] = ()
-    """The signed public messages this party sent and heard until then, the verdict included."""
+    Cause and culprits are the coordinator's word, as the message says.
+    """
 
 
 def listing(names: Iterable[str], limit: int = 5) -> str:
@@ -99,21 +102,59 @@ def listing(names: Iterable[str], limit: int = 5) -> str:
     return f"{', '.join(names[:limit])} and {len(names) - limit} more"
 
 
-BIDI = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of what follows."""
+NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""The kinds of characters that show as nothing, as something else in every font, or as a command to
+the terminal: controls, formats (which turn the direction, or are invisible), halves of pairs,
+private and unassigned ones, ends of lines."""
+JOINERS = "\u200c\u200d"
+"""Invisible, but spelling: Persian, Indian scripts and composed emoji need them, inside a word."""
 
 
-def is_plain(text: str) -> bool:
-    """Whether a text shows what it says, on one line: no control characters, nothing turned."""
-    return not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in BIDI for c in text)
+def _joins(text: str, place: int) -> bool:
+    """Whether a joiner stands where a script needs it: between letters, marks or symbols that are
+    not ASCII. Elsewhere it would only make two texts look the same."""
+    beside = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
+    spelled = [c for c in beside if not c.isascii() and unicodedata.category(c)[0] in "LMS"]
+    return text[place] in JOINERS and len(spelled) == 2
+
+
+def hidden(text: str) -> list[int]:
+    """Where a text has characters that do not show, on one line, as what they are."""
+    if text.isprintable():
+        return []
+    return [
+        place
+        for place, character in enumerate(text)
+        if unicodedata.category(character) in NOT_SHOWN and not _joins(text, place)
+    ]
+
+
+def unprintable(text: str) -> str | None:
+    """Why a text cannot be shown to people on one line, or None."""
+    places = hidden(text)
+    if not places:
+        return None
+    return f"it has a character that cannot be printed (U+{ord(text[places[0]]):04X})"
 
 
 def plain(text: str) -> str:
-    """The same text, fit for a terminal."""
-    return "".join(c if is_plain(c) else " " for c in text)
+    """The same text, fit for a terminal: on one line, what does not show is spelled out."""
+    places = set(hidden(text))
+    return (
+        "".join(_spelled(c) if p in places else c for p, c in enumerate(text)) if places else text
+    )
+
+
+def plain_lines(text: str) -> str:
+    """The same for a text of several lines."""
+    return "\n".join(map(plain, text.split("\n")))
+
+
+def _spelled(character: str) -> str:
+    return " " if character in "\t\n\r" else character.encode("unicode_escape").decode()
 
 
 def one_line(text: str, limit: int = 300) -> str:
     """Somebody else's words, fit to be shown: printable characters only, and not too many."""
-    plain = "".join(c if c.isprintable() else " " for c in text[: 2 * limit])
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    shown = plain(text[: 2 * limit])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, SchemaError, is_plain
+from mpc_rr.errors import DataError, SchemaError, plain, unprintable
 
 Record = tuple[int, ...]
 """One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
@@ -35,8 +35,8 @@ def text_fault(text: Text) -> str | None:
         if wrong:
             return f"{wrong[0]!r} is no language; write en, de, pt-BR, …"
     words = text.values() if isinstance(text, dict) else (text,)
-    if not all(word.strip() and is_plain(word) for word in words):
-        return "it must be one line that can be printed, and not empty"
+    if not all(word.strip() for word in words):
+        return "it must not be empty"
     return None
 
 
@@ -108,12 +108,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self._check_bins(self.bins)
 
     def _check_words(self) -> None:
-        """Labels and questions are one printable line each, and labels are those of categories."""
+        """Labels and questions say something, and labels are those of categories."""
         where = f"attribute {self.name!r}"
-        if not all(map(is_plain, (self.name, *self.categories))):
-            raise SchemaError(
-                f"attribute {self.name!r}: its name or a category cannot be printed on one line"
-            )
         given = {"label": self.label, "question": self.question}
         for category, words in (self.labels or {}).items():
             if category not in self.categories:
@@ -270,6 +266,12 @@ def interval_labels(bins: tuple[float, ...]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+def _check_word(field: str, text: str) -> None:
+    fault = unprintable(text)
+    if fault is not None:
+        raise SchemaError(f"{plain(field)}: {fault}")
+
+
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The attributes of a study, in order."""
 
@@ -312,6 +314,19 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for field, text in (named | labels).items():
                 if text is not None:
                     yield a.name, field, text
+
+    def check_words(self) -> None:
+        """`SchemaError` if not all names, categories and words can be shown on one line.
+
+        Whoever makes a schema is asked to call it; those of older result folders are read as they
+        are.
+        """
+        for a in self.attributes:
+            for part, text in (("", a.name), *((".categories", c) for c in a.categories)):
+                _check_word(f"schema.{a.name}{part}", text)
+        for name, field, words in self.texts():
+            for word in words.values() if isinstance(words, dict) else (words,):
+                _check_word(f"schema.{name}.{field}", word)
 
     @property
     def languages(self) -> tuple[str, ...]:

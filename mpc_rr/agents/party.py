@@ -12,6 +12,7 @@ from typing import ClassVar, TypeVar
 
 import msgspec
 
+from mpc_rr.agents.accusations import left_out, weighed
 from mpc_rr.agents.ledger_file import Occasion, StateError
 from mpc_rr.agents.roster import (
     member_pass_fault,
@@ -25,7 +26,6 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
-    Aborted,
     BrokerError,
     Declined,
     Dropout,
@@ -84,6 +84,14 @@ class _NewRoster(_News):
     def __init__(self, roster: Roster | None) -> None:
         super().__init__()
         self.roster = roster
+
+
+class _Ended(_News):
+    """The coordinator ended the study without a result."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__()
+        self.verdict = verdict
 
 
 class Party:
@@ -150,10 +158,11 @@ class Party:
                         return await self._attempt(roster)
                     except _NewRoster as news:
                         roster = news.roster
-            except Aborted as aborted:
-                aborted.receipt = tuple(self.mailbox.transcript)
+            except _Ended as ended:
                 await self._goodbye()
-                raise
+                fault = weighed(ended.verdict, self.name, self.mailbox.proof)
+                fault.receipt = tuple(self.mailbox.transcript)
+                raise fault from None
             except (Misconduct, Refused) as fault:
                 await self._object(fault)
                 raise
@@ -298,10 +307,7 @@ class Party:
         mine = [member for member in roster.members if member.name == self.name]
         if not mine:
             reasons = [e.reason for e in roster.excluded if e.name == self.name]
-            reason = reasons[0] if reasons else "the roster is closed, this party came too late"
-            self.mailbox.interrupt(
-                Refused(f"the coordinator left this party out: {one_line(reason)}")
-            )
+            self.mailbox.interrupt(Refused(left_out(reasons[0] if reasons else None)))
         elif mine[0].identity != self._identity.public:
             self._coordinator_lies("its roster has a key under my name that is not mine")
         elif (fault := roster_fault(roster, self.study, earlier)) is not None:
@@ -450,7 +456,7 @@ class Party:
         verdict = opened.message(Verdict)
         if not verdict.done:
             self.mailbox.transcribe(opened.raw)
-            self.mailbox.interrupt(Aborted(one_line(verdict.cause), verdict.culprits))
+            self.mailbox.interrupt(_Ended(verdict))
         elif self._in_protocol:
             self.mailbox.spawn(self._left_behind)
 

@@ -15,7 +15,7 @@ from mpc_rr.agents.locks import locked
 from mpc_rr.agents.terms import Admitted
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
-from mpc_rr.crypto.admission import SigningKey, admitted
+from mpc_rr.crypto.admission import Credential, SigningKey, admitted, is_sound_key
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.study.definition import Study
@@ -31,6 +31,8 @@ answers. Its public key stands in the study file.
 )
 app.add_typer(registrar_app, name="registrar")
 
+REGISTRAR, PASS = "mpc-rr registrar", "mpc-rr pass"
+
 KeyFile = Annotated[Path, typer.Argument(metavar="KEY", help="The registrar's key file.")]
 
 
@@ -39,7 +41,7 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
     """Make a registrar's key; prints the line that goes into study files."""
     with plain_errors(verbose):
         key = SigningKey.draw(SystemRandomness())
-        _write_new(key_file, {"kind": "mpc-rr registrar", "key": key.private_hex(), "admitted": {}})
+        _write_new(key_file, {"kind": REGISTRAR, "key": key.private_hex(), "admitted": {}})
         typer.echo(f'registrar = "{key.public.hex()}"')
         messages().print(
             "Put this line into the study file, before its first \\[section]. Whoever has "
@@ -56,7 +58,7 @@ def registrar_admit(
         str, typer.Option(help="Who it is, as you know her: she is admitted only once.")
     ],
     public: Annotated[
-        str, typer.Option(help="The key that `mpc-rr enrol` printed for her, 64 digits.")
+        str, typer.Option(help="The key that `mpc-rr enrol` printed for her and this study.")
     ],
     as_json: JsonOption = False,
     plugin: PluginOption = None,
@@ -78,7 +80,7 @@ def registrar_admit(
 
 def _admit(study: Study, key_file: Path, person: str, public: str) -> str:
     """Enter one person, however she is written, and sign her key."""
-    book = _read(key_file, "mpc-rr registrar")
+    book = _read(key_file, REGISTRAR)
     key = SigningKey(bytes.fromhex(book["key"]))
     if study.registrar != key.public.hex():
         raise InputError(
@@ -110,6 +112,8 @@ def _check_new(known: dict[str, str], person: str, public: str) -> None:
         raise InputError("--person is empty: say who it is")
     if not re.fullmatch(r"[0-9a-f]{64}", public):
         raise InputError("--public takes the 64 hexadecimal digits that `mpc-rr enrol` printed")
+    if not is_sound_key(bytes.fromhex(public)):
+        raise InputError("--public: anybody could sign for this key; `mpc-rr enrol` makes no such")
     if known.get(person, public) != public:
         raise InputError(
             f"{person!r} has been admitted to this study before, with another key (capitals and "
@@ -126,7 +130,7 @@ def enrol(
         Path, typer.Argument(metavar="PASS", help="Your own pass; made if it is not there yet.")
     ],
     study_file: Annotated[
-        Path | None, typer.Option("--study", help="The study file, once you have an admission.")
+        Path | None, typer.Option("--study", help="The study for which you want a key.")
     ] = None,
     admission: Annotated[
         str | None, typer.Option(help="What the registrar gave you for this study.")
@@ -136,46 +140,69 @@ def enrol(
 ) -> None:
     """Get ready for studies that have a registrar.
 
-    First:  mpc-rr enrol me.pass   prints your public key; give it to the registrar.
+    First:  mpc-rr enrol me.pass --study study.toml   prints your public key for this study; give
+    it to the registrar. For every study it is another one.
 
     Then:   mpc-rr enrol me.pass --study study.toml --admission …   keeps what the registrar gave
     you. Take part with:  mpc-rr party study.toml --pass me.pass …
     """
     with plain_errors(verbose, plugin):
-        if (study_file is None) != (admission is None):
-            raise InputError("--study and --admission belong together")
+        if study_file is None and admission is not None:
+            raise InputError("--admission needs --study: to which study is it?")
+        study = None if study_file is None else _with_registrar(load_scenario(study_file).study)
         if not pass_file.exists():
-            if study_file is not None:
+            if admission is not None:
                 raise InputError(
-                    f"there is no {pass_file}; the admission is for the key in the pass that you "
+                    f"there is no {pass_file}; the admission is for a key from the pass that you "
                     "made before"
                 )
-            key = SigningKey.draw(SystemRandomness())
-            empty = {"kind": "mpc-rr pass", "key": key.private_hex(), "admissions": {}}
-            _write_new(pass_file, empty)
-        book = _read(pass_file, "mpc-rr pass")
-        key = SigningKey(bytes.fromhex(book["key"]))
-        if study_file is None or admission is None:
-            typer.echo(key.public.hex())
-            return
-        study = load_scenario(study_file).study
-        _check_admission(study, key, admission)
-        book["admissions"][study.digest.hex()] = admission
-        _rewrite(pass_file, book)
-        typer.echo(f"admitted to study {study.name}")
+            secret = Credential.draw(SystemRandomness()).secret_hex()
+            _write_new(pass_file, {"kind": PASS, "secret": secret, "admissions": {}})
+        book = _read(pass_file, PASS)
+        if study is None:
+            typer.echo(
+                f"{pass_file} is yours alone; your key for a study is printed by: mpc-rr enrol "
+                f"{pass_file} --study FILE"
+            )
+        elif admission is None:
+            known = _admitted_key(book, study, book["admissions"].get(study.digest.hex(), ""))
+            typer.echo((known or _keys(book, study)[0]).public.hex())
+        else:
+            if _admitted_key(book, study, admission) is None:
+                raise InputError(
+                    "this admission is not for your key, not to this very study, or not by its "
+                    "registrar"
+                )
+            book["admissions"][study.digest.hex()] = admission
+            _rewrite(pass_file, book)
+            typer.echo(f"admitted to study {study.name}")
 
 
-def _check_admission(study: Study, key: SigningKey, admission: str) -> None:
-    if study.registrar_key is None:
+def _with_registrar(study: Study) -> Study:
+    if study.registrar is None:
         raise InputError(f"study {study.name!r} has no registrar: it is open to everybody")
+    return study
+
+
+def _keys(book: dict[str, Any], study: Study) -> list[SigningKey]:
+    """The keys a person may have been admitted with: that for this study; then, from a pass of
+    the first kind, the one she had for all studies."""
+    secret = bytes.fromhex(book.get("secret", book.get("key", "")))
+    keys = [Credential(secret).key_for(study.digest)]
+    return [*keys, SigningKey(secret)] if "key" in book else keys
+
+
+def _admitted_key(book: dict[str, Any], study: Study, admission: str) -> SigningKey | None:
+    """The one of a person's keys that this admission is for, if any."""
     try:
         signature = bytes.fromhex(admission)
     except ValueError:
-        signature = b""
-    if not admitted(study.registrar_key, study.digest, key.public, signature):
-        raise InputError(
-            "this admission is not for your key, not to this very study, or not by its registrar"
-        )
+        return None
+    registrar = study.registrar_key or b""
+    fitting = (
+        k for k in _keys(book, study) if admitted(registrar, study.digest, k.public, signature)
+    )
+    return next(fitting, None)
 
 
 def read_pass(path: Path, study: Study) -> Admitted | None:
@@ -186,31 +213,33 @@ def read_pass(path: Path, study: Study) -> Admitted | None:
             highlight=False,
         )
         return None
-    book = _read(path, "mpc-rr pass")
-    admission = book["admissions"].get(study.digest.hex())
-    if admission is None:
+    book = _read(path, PASS)
+    admission = book["admissions"].get(study.digest.hex(), "")
+    key = _admitted_key(book, study, admission)
+    if key is None:
         raise InputError(
             f"{path} holds no admission to this very study {study.name!r}; ask its registrar, then "
             "mpc-rr enrol with --study and --admission"
         )
-    return SigningKey(bytes.fromhex(book["key"])), bytes.fromhex(admission)
+    return key, bytes.fromhex(admission)
 
 
 def read_registrar(path: Path | None) -> SigningKey | None:
     """A registrar's key, if a file is given."""
     if path is None:
         return None
-    return SigningKey(bytes.fromhex(_read(path, "mpc-rr registrar")["key"]))
+    return SigningKey(bytes.fromhex(_read(path, REGISTRAR)["key"]))
 
 
 def _read(path: Path, kind: str) -> dict[str, Any]:
     book: dict[str, Any] = {}
     try:
         book = json.loads(path.read_text(encoding="utf-8"))
-        good = book["kind"] == kind and len(bytes.fromhex(book["key"])) == 32
-        inside = book["admitted" if kind == "mpc-rr registrar" else "admissions"]
+        secret = book["secret" if kind == PASS and "secret" in book else "key"]
+        good = book["kind"] == kind and len(bytes.fromhex(secret)) == 32
+        inside = book["admitted" if kind == REGISTRAR else "admissions"]
         good &= isinstance(inside, dict)
-        for admission in inside.values() if kind == "mpc-rr pass" else ():
+        for admission in inside.values() if kind == PASS else ():
             bytes.fromhex(admission)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None

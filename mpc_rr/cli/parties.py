@@ -41,7 +41,7 @@ from mpc_rr.cli.app import (
 )
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
-from mpc_rr.errors import Aborted, Declined, InputError, MpcRrError, ResultsError
+from mpc_rr.errors import Aborted, Declined, InputError, MpcRrError, ResultsError, StudyError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
@@ -364,7 +364,7 @@ def _show_party_end(
     study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
 ) -> None:
     if isinstance(end, MpcRrError):
-        if isinstance(end, Aborted) and out is not None and end.receipt:
+        if isinstance(end, StudyError) and out is not None and end.receipt:
             write_folder({"receipt.jsonl": transcript_lines(end.receipt)}, out)
         raise end
     result = party_result(study, end)

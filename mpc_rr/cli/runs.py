@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
-from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.errors import InputError, ResultsError, plain
 from mpc_rr.estimation.conditions import parse_condition
 from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
@@ -49,8 +49,9 @@ def query(
             print_json({**asdict(answer), "n": found.estimates.n, "level": level})
             return
         low, high = answer.interval
+        asked = escape(plain(wanted.in_words(schema)))
         Console().print(
-            f"{escape(wanted.in_words(schema))}: {answer.count:,.0f} of {found.estimates.n:,} "
+            f"{asked}: {answer.count:,.0f} of {found.estimates.n:,} "
             f"respondents ({answer.share:.1%}); "
             f"with {level:.0%} confidence between {low:,.0f} and {high:,.0f}",
             highlight=False,
@@ -109,7 +110,7 @@ def verify_command(
             print_json({"holds": True, "confirmed": confirmed})
             return
         for what in confirmed:
-            Console().print(f"[green]confirmed[/]: {what}", highlight=False)
+            Console().print(f"[green]confirmed[/]: {escape(what)}", highlight=False)
 
 
 @app.command("report")
@@ -158,5 +159,5 @@ def publish_command(
             found = publish_anew(run, out)
         for note in found.notes:
             if note.incomplete:
-                messages().print(f"[yellow]Warning[/]: {escape(note.text)}", highlight=False)
+                messages().print(f"[yellow]Warning[/]: {escape(plain(note.text))}", highlight=False)
         typer.echo(f"{out} holds what the study publishes")

@@ -1,19 +1,35 @@
 """Admissions: a registrar vouches that a key belongs to one person, and to no other.
 
-A person has an Ed25519 key of her own. The registrar, who knows her, signs that key for one study:
-the admission. In a run she proves with her key that the identity she joins with is hers.
+A person has one secret, her credential, and for each study an Ed25519 key that follows from it:
+two studies show two keys, of which nobody else can tell that they are hers. The registrar, who
+knows her, signs the key for that study: the admission. In a run she proves with it that the
+identity she joins with is hers.
 """
 
 import functools
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.randomness import Randomness
 
 KEY_BYTES = 32
+_FIELD = 2**255 - 19
+_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
+"""The heights (y) of the eight points of small order: anybody can sign for such a key."""
+
+
+def is_sound_key(public: bytes) -> bool:
+    """Whether only one person can sign for this key: it is written as it should be, and a key."""
+    if len(public) != KEY_BYTES:
+        return False
+    height = int.from_bytes(public, "little") & (2**255 - 1)
+    return height < _FIELD and height not in SMALL_ORDER
 
 
 class SigningKey:
@@ -44,6 +60,32 @@ class SigningKey:
         return self._private.sign(_proof(run, identity))
 
 
+class Credential:
+    """A person's one secret, from which her key for each study follows. It shows in no repr."""
+
+    def __init__(self, secret: bytes) -> None:
+        if len(secret) != KEY_BYTES:
+            raise ValueError(f"a credential has {KEY_BYTES} bytes")
+        self._secret = secret
+
+    @classmethod
+    def draw(cls, rng: Randomness) -> "Credential":
+        """A fresh one."""
+        return cls(rng.bytes(KEY_BYTES))
+
+    def __repr__(self) -> str:
+        return "Credential(…)"
+
+    def secret_hex(self) -> str:
+        """For its owner's file."""
+        return self._secret.hex()
+
+    def key_for(self, study_digest: bytes) -> SigningKey:
+        """The person's key for one study: always the same, and unlike her key for any other."""
+        info = b"mpc-rr person key v1" + study_digest
+        return SigningKey(HKDF(hashes.SHA256(), KEY_BYTES, None, info).derive(self._secret))
+
+
 class Pass(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A person's key, the registrar's admission of it, and the proof for one run."""
 
@@ -72,7 +114,7 @@ def _verified(public: bytes, signature: bytes, data: bytes) -> bool:
 
 def admitted(registrar: bytes, study_digest: bytes, person: bytes, admission: bytes) -> bool:
     """Whether the registrar has admitted this person to this study."""
-    return len(person) == KEY_BYTES and _verified(
+    return is_sound_key(person) and _verified(
         registrar, admission, _admission(study_digest, person)
     )
 

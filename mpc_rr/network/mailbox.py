@@ -12,6 +12,7 @@ import asyncio
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import ParamSpec, Self
 
@@ -54,6 +55,17 @@ class Traffic(msgspec.Struct):
     messages_down: int = 0
     bytes_down: int = 0
     seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What signed public messages prove of a party, whatever anybody says."""
+
+    honest: bool
+    deed: str
+    """What it did: the end of a sentence that begins with its name."""
+    about: str
+    """Words that are in every honest verdict on such deeds, and in none on others."""
 
 
 class _Wait:
@@ -142,6 +154,8 @@ class Mailbox:
         """By (session, step): the sealed parcels this coordinator routed, by sender and target."""
         self.transcript: list[bytes] = []
         """The public messages, in the protocol's order; a party's: its own, and what it heard."""
+        self.proof: Callable[[str], Proof | None] = lambda _party: None
+        """For a party: what it has seen that proves something of another."""
         self._targets = (me, EVERYONE)
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}

@@ -1,7 +1,14 @@
-"""Tables as CSV text, and what their files are called."""
+"""Tables as CSV text, and what their files are called.
+
+A spreadsheet takes a cell that begins with ``=`` (and some other characters) for a formula and runs
+it. Such a cell, unless it is a number, gets an apostrophe in front (`as_cell`), which `from_cell`
+takes away again. Texts that have apostrophes there of their own get one more, so that no two texts
+become the same cell.
+"""
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -9,12 +16,38 @@ import numpy as np
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.schema import Attribute
 
+FORMULA = re.compile("'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""With what formulas begin, also in full width, and after how many apostrophes."""
+NUMBER = re.compile(r"'*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+
+
+def _is_formula(text: str) -> bool:
+    return FORMULA.match(text) is not None and NUMBER.fullmatch(text) is None
+
+
+def as_cell(value: object) -> object:
+    """A value as it stands in a sheet: no text is a formula there."""
+    return f"'{value}" if isinstance(value, str) and _is_formula(value) else value
+
+
+def from_cell(text: str) -> str:
+    """The text that stands in a cell of a sheet."""
+    return text[1:] if text[:1] == "'" and _is_formula(text) else text
+
 
 def csv_text(lines: Iterable[Sequence[object]]) -> str:
     """Lines as CSV; None stays empty."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(lines)
+    csv.writer(text, lineterminator="\n").writerows(map(as_cell, line) for line in lines)
     return text.getvalue()
+
+
+def as_before(text: str) -> str:
+    """A sheet as it was written when formulas still stood in it as they are."""
+    lines = csv.reader(io.StringIO(text, newline=""))
+    before = io.StringIO()
+    csv.writer(before, lineterminator="\n").writerows(map(from_cell, line) for line in lines)
+    return before.getvalue()
 
 
 def pair_csv(rows: Attribute, columns: Attribute, table: Sequence[Sequence[object]]) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, plain
 
 if TYPE_CHECKING:
     from mpc_rr.publication.parts import Number, Table
@@ -68,12 +68,14 @@ def html_table(table: "Table") -> str:
     named = 1 if len(table.axes) == 2 else len(table.axes)
     body = "".join(_row(line, len(head) if line is head else named) for line in kept)
     answers = "" if table.n is None else f" ({table.n:,} answers)"
-    return f"<table><caption>{html.escape(table.name)}{answers}</caption>{body}</table>"
+    return f"<table><caption>{html.escape(plain(table.name))}{answers}</caption>{body}</table>"
 
 
 def _row(texts: Sequence[str], headings: int) -> str:
     tags = ["th" if place < headings else "td" for place in range(len(texts))]
-    cells = (f"<{tag}>{html.escape(text)}</{tag}>" for tag, text in zip(tags, texts, strict=True))
+    cells = (
+        f"<{tag}>{html.escape(plain(text))}</{tag}>" for tag, text in zip(tags, texts, strict=True)
+    )
     return f"<tr>{''.join(cells)}</tr>"
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.errors import Aborted, InputError, MpcRrError, ResultsError
+from mpc_rr.errors import InputError, MpcRrError, ResultsError, StudyError
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
 from mpc_rr.publication.parts import Note, Publication, publication_fault
@@ -161,7 +161,7 @@ def write_host_results(
     """Write what the parties of a host have in the end: the result, and a receipt of each."""
     files = {} if result is None else published_files(result, result.publication)
     for name, end in ends.items():
-        if isinstance(end, Ending | Aborted) and end.receipt:
+        if isinstance(end, Ending | StudyError) and end.receipt:
             files[f"receipts/{name}.jsonl"] = transcript_lines(end.receipt)
     if files:
         write_folder(files, folder)

@@ -38,7 +38,8 @@ from mpc_rr.network.session import Limits
 from mpc_rr.network.session.replay import DoesNotHold, Line, ReplaySession, Transcript
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.publication.ending import Ending, published
-from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication
+from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication, Sheet
+from mpc_rr.publication.sheets import as_before
 from mpc_rr.results import format1
 from mpc_rr.results.folder import (
     ResultFolder,
@@ -99,7 +100,8 @@ def verify(path: Path, receipt: Path | None = None) -> list[str]:
             f"`mpc-rr publish {path} --out NEW` computes it anew"
         )
     people = _with_reasons(replayed.publication.participation, told.participation, replayed.members)
-    found = msgspec.structs.replace(replayed.publication, participation=people)
+    sheets = tuple(_as_held(folder, sheet) for sheet in replayed.publication.sheets)
+    found = msgspec.structs.replace(replayed.publication, participation=people, sheets=sheets)
     if folder.version == 1:
         _check_format1(folder, replayed.study, found)
     else:
@@ -485,6 +487,15 @@ def _check_format1(folder: ResultFolder, study: Study, found: Publication) -> No
     for key, value in json.loads(json.dumps(expected)).items():
         if folder.original.get(key) != value:
             raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
+
+
+def _as_held(folder: ResultFolder, sheet: Sheet) -> Sheet:
+    """A sheet as an older program wrote it, if that is what the folder holds."""
+    held = [known.sha256 for known in folder.file.publication.sheets if known.name == sheet.name]
+    if sheet.sha256 in held:
+        return sheet
+    older = Sheet.of(sheet.name, sheet.what, as_before(sheet.text))
+    return older if folder.version == 1 or older.sha256 in held else sheet
 
 
 def _check_sheets(folder: ResultFolder, found: Publication) -> None:

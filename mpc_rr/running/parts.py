@@ -19,6 +19,7 @@ from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.running.run import Run
 from mpc_rr.schema import Record
 from mpc_rr.simulation.faults import Faults, FaultyTransport
+from mpc_rr.study.checks import check_words
 from mpc_rr.study.definition import Study
 
 AT_THE_DOOR = 200
@@ -56,6 +57,7 @@ async def coordinate_study(
     faults: Faults | None = None,
 ) -> Run:
     """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready."""
+    check_words(study)
     rng = randomness_of(seed)
     async with mqtt_connection(study, broker, coordinator=True) as connection:
         with faulty(faults or Faults(), rng) as end:
@@ -82,6 +84,7 @@ async def take_part(
     ``terms``: theirs, by name; in memory only for whoever has none. With a ``seed`` (for
     simulation only) the parties draw what they would draw in `run_study` under the same names.
     """
+    check_words(study)
     rng, door = randomness_of(seed), asyncio.Semaphore(AT_THE_DOOR)
     async with mqtt_connection(study, broker, coordinator=False) as connection:
         with faulty(faults or Faults(), rng) as end:

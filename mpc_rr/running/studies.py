@@ -12,7 +12,7 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Admitted, Terms
 from mpc_rr.agents.watching import Watch, unwatched
-from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.crypto.admission import Credential, SigningKey
 from mpc_rr.errors import InputError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
@@ -25,6 +25,7 @@ from mpc_rr.running.loops import beside, here, run_to_end
 from mpc_rr.running.parts import AT_THE_DOOR, faulty, mqtt_connection, randomness_of
 from mpc_rr.running.run import Run
 from mpc_rr.simulation.clock import VirtualClockLoop
+from mpc_rr.study.checks import check_words
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import Scenario
 from mpc_rr.study.frames import records_of
@@ -51,6 +52,7 @@ def run_study(
     run here.
     """
     played = _played(scenario, data)
+    check_words(played.study)
     if transport not in ("memory", "mqtt"):
         raise InputError(f"transport is 'memory' or 'mqtt', not {transport!r}")
     if transport == "memory":
@@ -145,8 +147,9 @@ def _admit_all(
     if registrar.public.hex() != study.registrar:
         raise InputError(f"the key given is that of another registrar than of study {study.name!r}")
     names = scenario.party_names()
-    people = {name: SigningKey.draw(rng.fork(f"person/{name}")) for name in names}
-    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in people.items()}
+    people = {name: Credential.draw(rng.fork(f"person/{name}")) for name in names}
+    keys = {name: person.key_for(study.digest) for name, person in people.items()}
+    return {name: (key, registrar.admit(study.digest, key.public)) for name, key in keys.items()}
 
 
 async def _on_memory(

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Sequence
 
+from mpc_rr.errors import one_line, plain
 from mpc_rr.publication.parts import Kind
 from mpc_rr.show.words import CANNOT_BE_TOLD, number
 
@@ -15,7 +16,7 @@ READABLE = 640
 
 
 def _short(text: str) -> str:
-    return html.escape(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…")
+    return html.escape(one_line(text, LONGEST))
 
 
 def intervals(
@@ -102,7 +103,7 @@ def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img"'
         f"{_wide(width)}>"
-        f"<title>{html.escape(title)}</title>{''.join(parts)}</svg>"
+        f"<title>{html.escape(plain(title))}</title>{''.join(parts)}</svg>"
     )
 
 

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Mapping, Sequence
 
+from mpc_rr.errors import plain_lines
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
 from mpc_rr.show import charts
@@ -237,7 +238,7 @@ def _sheets(found: Publication) -> str:
 
 def text_of(value: object) -> str:
     """Anybody's words, fit for HTML."""
-    return html.escape(str(value))
+    return html.escape(plain_lines(str(value)))
 
 
 def facts_table(rows: Sequence[tuple[str, str]]) -> str:

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mpc_rr.agents.consent import Consent, Told
-from mpc_rr.errors import InternalError
+from mpc_rr.errors import InternalError, plain
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
@@ -41,7 +41,7 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
 
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
-    console.print(Text(f"{means.title} (study {means.study})", style="bold"))
+    console.print(Text(plain(f"{means.title} (study {means.study})"), style="bold"))
     if means.description:
         say(console, means.description)
     few = "" if means.minimum >= means.parties else f", at least {means.minimum:,}"
@@ -115,4 +115,4 @@ def show_facts(console: Console, facts: dict[str, Any]) -> None:
     for key, value in facts.items():
         apart = " " if key == "notes" else ", "
         text = apart.join(value) if isinstance(value, list) else str(value)
-        console.print(f"{key:<11} {escape(text)}", highlight=False, soft_wrap=True)
+        console.print(f"{key:<11} {escape(plain(text))}", highlight=False, soft_wrap=True)

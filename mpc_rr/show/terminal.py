@@ -5,7 +5,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from mpc_rr.errors import listing, plain
+from mpc_rr.errors import listing, plain, plain_lines
 from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.publication.parts import Listing, Publication, Table
 from mpc_rr.schema import Schema
@@ -20,7 +20,7 @@ ENDS = ("from", "to")
 
 def line(text: str, head: str = "", style: str = "yellow") -> Text:
     """A line of text, which may have a coloured head."""
-    said = "\n".join(map(plain, text.split("\n")))
+    said = plain_lines(text)
     return Text.assemble((head, style), ": ", said) if head else Text(said)
 
 
@@ -60,7 +60,7 @@ def _privacy(found: Publication) -> list[Text]:
         return []
     unstated = [event.how for event in found.privacy.events if isinstance(event, Unstated)]
     warnings = [line(f"what this protocol gives away is {how}.", "Warning") for how in unstated]
-    return [Text(price(found.privacy)), *warnings]
+    return [line(price(found.privacy)), *warnings]
 
 
 def _quantities(found: Publication, words: Words) -> list[Text]:
@@ -68,7 +68,7 @@ def _quantities(found: Publication, words: Words) -> list[Text]:
     for q in found.quantities:
         if not q.main:
             continue
-        text = f"{q.label}: {words.cell(q.value, q.kind)}"
+        text = f"{plain(q.label)}: {words.cell(q.value, q.kind)}"
         if q.standard_error is not None:
             text += f", standard error {number(q.standard_error, q.kind)}"
         if q.low is not None and q.high is not None:
@@ -81,10 +81,10 @@ def _quantities(found: Publication, words: Words) -> list[Text]:
 
 
 def _listing(listed: Listing, words: Words) -> list[RenderableType]:
-    table = RichTable(title=Text(listed.title), title_justify="left")
+    table = RichTable(title=line(listed.title), title_justify="left")
     for column in listed.columns:
         left = column.kind in ("text", "attribute")
-        table.add_column(Text(column.label), justify="left" if left else "right", overflow="fold")
+        table.add_column(line(column.label), justify="left" if left else "right", overflow="fold")
         if column.kind == "degree":
             table.add_column(Text(""))
     for row in listed.rows:
@@ -95,7 +95,7 @@ def _listing(listed: Listing, words: Words) -> list[RenderableType]:
                 degree = value if isinstance(value, float | int) else 0.0
                 cells.append(ProgressBar(1.0, degree, width=BAR))
         table.add_row(*cells)
-    return [table, Text(listed.caption, style="dim")] if listed.caption else [table]
+    return [table, Text(plain_lines(listed.caption), style="dim")] if listed.caption else [table]
 
 
 def _shares(tables: list[Table], words: Words) -> list[RenderableType]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from mpc_rr.errors import listing
+from mpc_rr.errors import listing, plain
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.publication.parts import Absence, Cell, Kind, Participation, Table
 from mpc_rr.schema import Schema
@@ -11,7 +11,7 @@ from mpc_rr.schema import Schema
 CANNOT_BE_TOLD = "–"
 HIDDEN = "hidden"
 ABSENCE = {
-    "excluded": "left out",
+    "excluded": "left out, by the coordinator's word",
     "silent": "did not answer",
     "faulty": "left out",
     "dropped out": "dropped out",
@@ -70,7 +70,7 @@ class Words:
     def attribute(self, name: str) -> str:
         """What people call an attribute."""
         known = self._attributes.get(name)
-        return name if known is None else known.title(self.language)
+        return plain(name if known is None else known.title(self.language))
 
     def attributes(self, names: Sequence[str]) -> str:
         """The same for several that belong together."""
@@ -83,12 +83,12 @@ class Words:
     def category(self, attribute: str, category: str) -> str:
         """What people call a category."""
         known = self._attributes.get(attribute)
-        return category if known is None else known.category_title(category, self.language)
+        return plain(category if known is None else known.category_title(category, self.language))
 
     def cell(self, value: Cell, kind: Kind) -> str:
         """A value of a listing."""
         if isinstance(value, str):
-            return self.attribute(value) if kind == "attribute" else value
+            return self.attribute(value) if kind == "attribute" else plain(value)
         if isinstance(value, tuple):
             return self.attributes(value)
         return number(value, kind)

@@ -55,9 +55,11 @@ def read_bif(path: Path) -> Network:
     """A network from a ``.bif`` file; `DataError` says what is wrong with it."""
     text = re.sub(r"//[^\n]*", "", read_text(path))
     try:
-        return _network(text)
+        network = _network(text)
+        network.schema.check_words()
     except InputError as error:
         raise DataError(f"{path} is not a network in the BIF format: {error}") from None
+    return network
 
 
 def _network(text: str) -> Network:

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from mpc_rr.errors import InputError, ScenarioError, is_plain, one_line
+from mpc_rr.errors import InputError, ScenarioError, one_line, plain, unprintable
 from mpc_rr.network.envelope import NAME_RULE, is_name
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import UnknownProtocol, kind_of
@@ -51,7 +52,7 @@ def check_study(study: Study) -> None:
             f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
             'type = "numeric"'
         )
-    _check_words(study)
+    check_words(study)
     _check_protocol(study)
     _check_deadlines(study)
 
@@ -79,12 +80,31 @@ def _check_deadlines(study: Study) -> None:
         raise ScenarioError("deadlines.stragglers_s: must be a positive number of seconds")
 
 
-def _check_words(study: Study) -> None:
-    """What people read before they agree must be what is written."""
-    lines = {"title": [study.title], "description": re.split("[\n\t]", study.description)}
-    for field, texts in lines.items():
-        if not all(map(is_plain, texts)):
-            raise ScenarioError(f"{field}: it has characters that cannot be printed")
+def check_words(study: Study) -> None:
+    """`InputError` unless all that people read before they agree shows as what it is.
+
+    A description may have several lines, and tabs; everything else is one line.
+    """
+    study.schema.check_words()
+    lines = [("description", line) for line in re.split("[\n\t]", study.description)]
+    options = _texts("protocol", msgspec.to_builtins(study.protocol))
+    for field, text in [("title", study.title), *lines, *options]:
+        fault = unprintable(text)
+        if fault is not None:
+            raise ScenarioError(f"{plain(field)}: {fault}")
+
+
+def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
+    """All texts of a table, with their places in it."""
+    if isinstance(value, str):
+        yield field, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _texts(f"{field}.{key}", f"{key}")
+            yield from _texts(f"{field}.{key}", inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(field, inner)
 
 
 def _check_protocol(study: Study) -> None:

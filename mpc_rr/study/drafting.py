@@ -5,7 +5,8 @@ import io
 import json
 from pathlib import Path
 
-from mpc_rr.errors import DataError
+from mpc_rr.errors import DataError, plain, unprintable
+from mpc_rr.publication.sheets import from_cell
 from mpc_rr.study.records import read_columns, read_text
 from mpc_rr.study.suggesting import Bins, Categories, Unsuitable, suggest
 
@@ -18,17 +19,24 @@ HEAD = """# Drafted from {name}: {rows:,} records. Look at every line before you
 def draft_schema(path: Path) -> str:
     """The ``[schema.…]`` tables of a study file, one for each column that can be asked."""
     header = next(csv.reader(io.StringIO(read_text(path), newline="")), [])
-    names = [name.strip() for name in header if name.strip()]
+    names = [from_cell(name.strip()) for name in header if name.strip()]
     columns = read_columns(path, names)
     rows = len(columns[names[0]])
-    parts = [HEAD.format(name=path.name, rows=rows)]
-    parts += [_table(name, columns[name]) for name in names]
+    parts = [HEAD.format(name=plain(path.name), rows=rows)]
+    parts += [_table(path, name, columns[name]) for name in names]
     if not any("[schema." in part for part in parts[1:]):
         raise DataError(f"{path}: no column has values that could be asked for")
     return "\n".join(parts)
 
 
-def _table(name: str, values: list[str]) -> str:
+def _check_shown(path: Path, name: str, *texts: str) -> None:
+    """What would stand in the study file can be printed there."""
+    for fault in filter(None, map(unprintable, (name, *texts))):
+        raise DataError(f"{path}: column {name!r}: {fault}")
+
+
+def _table(path: Path, name: str, values: list[str]) -> str:
+    _check_shown(path, name)
     title = name if name.replace("_", "").replace("-", "").isalnum() and name.isascii() else (
         json.dumps(name, ensure_ascii=False)
     )  # fmt: skip
@@ -45,6 +53,7 @@ def _table(name: str, values: list[str]) -> str:
             listed = ", ".join(f"{edge:.12g}" for edge in edges)
             return f"{note}[schema.{title}]\nbins = [{listed}]\n"
         case Categories(texts, ordinal):
+            _check_shown(path, name, *texts)
             kind = 'type = "ordinal"\n' if ordinal else ""
             listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in texts)
             return f"{note}[schema.{title}]\n{kind}categories = [{listed}]\n"

@@ -71,7 +71,9 @@ def schema_from_frame(
             made.append(_binned(name, values, edges[name], missing))
         else:
             made.append(_attribute(name, _suggested(name, column, values), values, missing))
-    return Schema(tuple(made))
+    schema = Schema(tuple(made))
+    schema.check_words()
+    return schema
 
 
 def _check_lengths(lengths: Mapping[str, int]) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_rr.errors import DataError
+from mpc_rr.errors import DataError, plain
+from mpc_rr.publication.sheets import from_cell
 from mpc_rr.schema import Record, Schema
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def read_text(path: Path) -> str:
 def read_csv(path: str | Path, schema: Schema, rows_wanted: range | None = None) -> list[Record]:
     """The records of a CSV file with a header line. Columns that are not asked for are ignored.
 
+    Where a sheet of ours has an apostrophe before what would be a formula, it is taken away.
     ``rows_wanted`` picks records by number, counting from 1; the others are not looked at.
     """
     path = Path(path)
@@ -54,7 +56,7 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
             if row:
                 _check_fields(path, rows.line_num, row, header)
                 for name, place in places.items():
-                    columns[name].append(row[place].strip())
+                    columns[name].append(from_cell(row[place].strip()))
     except csv.Error as error:
         raise DataError(f"{path}, line {rows.line_num}: not a CSV file ({error})") from None
     if not next(iter(columns.values())):
@@ -82,7 +84,7 @@ def _records(
         if rows_wanted is not None and count not in rows_wanted:
             continue
         _check_fields(path, line, row, columns)
-        answers = dict(zip(columns, row, strict=True))
+        answers = dict(zip(columns, map(from_cell, row), strict=True))
         try:
             yield schema.encode({name: answers[name] for name in schema.names})
         except DataError as error:
@@ -93,7 +95,7 @@ def _records(
 
 def _header(path: Path, rows: "_csv.Reader", wanted: Sequence[str]) -> list[str]:
     """The names of the columns, with those that are wanted among them."""
-    columns = [name.strip() for name in next(rows, [])]
+    columns = [from_cell(name.strip()) for name in next(rows, [])]
     if not any(columns):
         raise DataError(f"{path} is empty: a header line with the attributes' names is needed")
     for number, name in enumerate(columns, start=1):
@@ -103,7 +105,8 @@ def _header(path: Path, rows: "_csv.Reader", wanted: Sequence[str]) -> list[str]
             raise DataError(f"{path}: column {name!r} is there twice")
     missing = [name for name in wanted if name not in columns]
     if missing:
-        raise DataError(f"{path}: there is no column {missing[0]!r}; it has {', '.join(columns)}")
+        there = plain(", ".join(columns))
+        raise DataError(f"{path}: there is no column {missing[0]!r}; it has {there}")
     return columns
 
 

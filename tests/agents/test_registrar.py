@@ -11,13 +11,13 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.terms import Terms
-from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
+from mpc_rr.crypto.admission import Credential, Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, Misconduct, Refused
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, WIRE_VERSION, Header
 from mpc_rr.network.lifecycle import Hello, Passes, ShowPass
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.sealed import write
+from mpc_rr.network.sealed import read, write
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import write_results
@@ -206,3 +206,72 @@ def test_a_pass_shown_under_anothers_name_harms_nobody():
     outcome, ends = play(HONEST, parties={victim: Late, "party-8": Mallory})
     assert outcome.result is not None, outcome.cause
     assert ends[victim].digest == outcome.result.digest
+
+
+def shown_in(study, transcript):
+    """The keys of persons that stand in a public transcript."""
+    opened = [
+        read(raw, study=study.name, runs=None, targets=(COORDINATOR, EVERYONE))
+        for raw in transcript
+    ]
+    passes = [o.message(ShowPass) for o in opened if o.envelope.header.step == ShowPass.step]
+    return {message.shown.person for message in passes}
+
+
+def keys_shown(study, people, seed):
+    """The same people in a study, as its transcript shows them."""
+    brought = {name: admission(person.key_for(study.digest), study) for name, person in people}
+    outcome, _ = play(brought, study, seed=seed)
+    assert outcome.result is not None, outcome.cause
+    return shown_in(study, outcome.transcript)
+
+
+def test_nobody_can_join_the_people_of_two_studies_by_their_keys():
+    """The same eight people with the same passes; both transcripts are public."""
+    people = [(name, Credential.draw(SeededRandomness(name.encode()))) for name in NAMES]
+    other = msgspec.structs.replace(STUDY, title="Another question to the same people")
+    first, second = keys_shown(STUDY, people, 1), keys_shown(other, people, 2)
+    assert len(first) == len(second) == len(NAMES)
+    assert not first & second
+
+
+def test_a_run_on_one_machine_shows_other_keys_in_every_study():
+    """Even from the same seed."""
+    scenario = make_scenario(IN_GROUPS, registrar=REGISTRAR.public.hex())
+    titled = msgspec.structs.replace(scenario.study, title="Another")
+    runs = [
+        run_study(played, transport="memory", registrar=REGISTRAR, seed=3)
+        for played in (scenario, msgspec.structs.replace(scenario, study=titled))
+    ]
+    first, second = (shown_in(run.study, run.outcome.transcript) for run in runs)
+    assert len(first) == len(second) == len(NAMES)
+    assert not first & second
+
+
+FIELD = 2**255 - 19
+ORDER_8 = "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc"
+
+
+@pytest.mark.parametrize(
+    "weak",
+    [
+        bytes(32),
+        (1).to_bytes(32, "little"),
+        (1 | 1 << 255).to_bytes(32, "little"),
+        (FIELD - 1).to_bytes(32, "little"),
+        FIELD.to_bytes(32, "little"),
+        (FIELD + 1).to_bytes(32, "little"),
+        bytes.fromhex(ORDER_8 + "05"),
+        bytes.fromhex(ORDER_8 + "85"),
+    ],
+)
+def test_a_key_for_which_anybody_can_sign_is_nobodys(weak):
+    """Of small order, or written in a second way: its registrar may have been careless."""
+    assert not admitted(REGISTRAR.public, STUDY.digest, weak, REGISTRAR.admit(STUDY.digest, weak))
+
+
+def test_a_credential_shows_in_no_repr():
+    person = Credential(bytes(range(32)))
+    assert person.secret_hex() not in repr(person)
+    with pytest.raises(ValueError, match="32 bytes"):
+        Credential(b"short")

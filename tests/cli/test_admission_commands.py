@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from cli_helpers import assert_one_line, coordinate, patient, published_number, start
 
+from mpc_rr.cli.admissions import read_pass
+from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.study.file import load_scenario
+
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
 
@@ -29,11 +33,17 @@ def admit(here, folder, person, public):
     )  # fmt: skip
 
 
+def key_for(here, own, study):
+    """A person's public key for a study; her pass is made if it is not there."""
+    code, public, err = here("enrol", own, "--study", study)
+    assert code == 0, err
+    return public.strip()
+
+
 def enrolled(here, folder, name):
     """A pass with an admission."""
     own = folder / f"{name}.pass"
-    _, public, _ = here("enrol", own)
-    code, admission, err = admit(here, folder, name, public.strip())
+    code, admission, err = admit(here, folder, name, key_for(here, own, folder / "study.toml"))
     assert code == 0, err
     code, out, err = here(
         "enrol", own, "--study", folder / "study.toml", "--admission", admission.strip()
@@ -46,20 +56,20 @@ def test_a_person_is_admitted_once(here, registered):
     own = enrolled(here, registered, "jane")
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
     assert stat.S_IMODE((registered / "registrar.key").stat().st_mode) == 0o600
-    _, public, _ = here("enrol", own)
-    assert admit(here, registered, "jane", public.strip())[0] == 0  # the same again
-    _, another, _ = here("enrol", registered / "other.pass")
-    code, _, err = admit(here, registered, "jane", another.strip())
+    study = registered / "study.toml"
+    public = key_for(here, own, study)
+    assert admit(here, registered, "jane", public)[0] == 0  # the same again
+    code, _, err = admit(here, registered, "jane", key_for(here, registered / "other.pass", study))
     assert code == 2
     assert_one_line(err, "'jane' has been admitted to this study before, with another key")
-    code, _, err = admit(here, registered, "john", public.strip())
+    code, _, err = admit(here, registered, "john", public)
     assert_one_line(err, "this key is that of 'jane'")
 
 
 def test_a_person_is_the_same_however_she_is_written(here, registered):
     enrolled(here, registered, "Jane  Doe")
-    _, another, _ = here("enrol", registered / "other.pass")
-    code, _, err = admit(here, registered, " jane doe", another.strip())
+    another = key_for(here, registered / "other.pass", registered / "study.toml")
+    code, _, err = admit(here, registered, " jane doe", another)
     assert code == 2
     assert "has been admitted to this study before" in err
 
@@ -77,24 +87,25 @@ def test_a_damaged_pass_is_told_in_one_line(here, registered, damage):
 
 def test_what_is_wrong_is_said_in_one_line(here, registered):
     own, study = registered / "me.pass", registered / "study.toml"
-    _, public, _ = here("enrol", own)
+    public = key_for(here, own, study)
     key = registered / "registrar.key"
     cases = [
         (("registrar", "new", key), "exists already"),
-        (("registrar", "admit", study, "--key", own, "--person", "x", "--public", public.strip()),
+        (("registrar", "admit", study, "--key", own, "--person", "x", "--public", public),
          "is not a file of the kind 'mpc-rr registrar'"),
         (("registrar", "admit", study, "--key", key, "--person", "x", "--public", "12"),
          "takes the 64 hexadecimal digits"),
-        (("registrar", "admit", study, "--key", key, "--person", " ", "--public", public.strip()),
+        (("registrar", "admit", study, "--key", key, "--person", " ", "--public", public),
          "--person is empty"),
         (("registrar", "admit", SCENARIOS / "hidden_in_groups.toml", "--key", key, "--person", "x",
-          "--public", public.strip()), "registrar = \""),
-        (("enrol", own, "--study", study), "belong together"),
+          "--public", public), "registrar = \""),
+        (("registrar", "admit", study, "--key", key, "--person", "x", "--public", "01" + 62 * "0"),
+         "anybody could sign for this key"),
+        (("enrol", own, "--admission", "00"), "--admission needs --study"),
         (("enrol", registered / "typo.pass", "--study", study, "--admission", "00"),
-         "the admission is for the key in the pass that you made before"),
+         "the admission is for a key from the pass that you made before"),
         (("enrol", own, "--study", study, "--admission", "zz"), "not for your key"),
-        (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml", "--admission", "00"),
-         "it is open to everybody"),
+        (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml"), "it is open to everybody"),
         (("run", study), "give the registrar's own key"),
         (("party", study, "--broker", "mqtt://127.0.0.1:1", "--csv",
           registered / "eight_neighbours.csv", "--row", "1", "--pass", own),
@@ -105,6 +116,40 @@ def test_what_is_wrong_is_said_in_one_line(here, registered):
         assert code == 2, (arguments, err)
         assert says in err.strip().splitlines()[-1], err
     assert not (registered / "typo.pass").exists()
+
+
+def another_study(folder):
+    """The same registrar's next study."""
+    place = folder / "next.toml"
+    text = (folder / "study.toml").read_text()
+    place.write_text(f'study = "next"\n{text}')
+    return place
+
+
+def test_a_pass_alone_is_no_key_and_every_study_gets_another(here, registered):
+    own = registered / "me.pass"
+    code, out, _ = here("enrol", own)
+    assert code == 0
+    assert "--study FILE" in out
+    studies = registered / "study.toml", another_study(registered)
+    first, second = (key_for(here, own, study) for study in studies)
+    assert first != second
+    assert key_for(here, own, studies[0]) == first
+    assert json.loads(own.read_text())["secret"] not in (first, second)
+
+
+def test_a_pass_of_the_first_kind_keeps_its_one_key_where_it_was_admitted(here, registered):
+    """It held one key for all studies; from now on, it too has another for each."""
+    study, private = registered / "study.toml", "07" * 32
+    one_key = SigningKey(bytes.fromhex(private)).public.hex()
+    _, admission, _ = admit(here, registered, "jane", one_key)
+    digest = load_scenario(study).study.digest.hex()
+    book = {"kind": "mpc-rr pass", "key": private, "admissions": {digest: admission.strip()}}
+    own = registered / "old.pass"
+    own.write_text(json.dumps(book))
+    key, _ = read_pass(own, load_scenario(study).study)
+    assert key.public.hex() == one_key == key_for(here, own, study)
+    assert key_for(here, own, another_study(registered)) != one_key
 
 
 def test_a_whole_run_with_the_registrars_key(here, registered):

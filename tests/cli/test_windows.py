@@ -102,7 +102,7 @@ def test_a_registrar_admits(tmp_path):
     key, study = tmp_path / "registrar.key", tmp_path / "study.toml"
     line = on_windows(COMMAND, "registrar", "new", key)
     study.write_text(line + (ROOT / "scenarios" / "rr_views.toml").read_text())
-    person = on_windows(COMMAND, "enrol", tmp_path / "me.pass").strip()
+    person = on_windows(COMMAND, "enrol", tmp_path / "me.pass", "--study", study).strip()
     wanted = ("--key", key, "--person", "Jane Doe", "--public", person)
     admission = on_windows(COMMAND, "registrar", "admit", study, *wanted).strip()
     kept = ("--study", study, "--admission", admission)

@@ -8,7 +8,7 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import Misconduct
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, M, Message
-from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.mailbox import Mailbox, Proof
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.randomness import Randomness
@@ -91,6 +91,10 @@ class PartySession(MailboxSession):
         """Write to one agent."""
         self._on_leaving(type(message))
         await super().send(target, message)
+
+    def witness(self, proof: Callable[[str], Proof | None]) -> None:
+        """Keep what public messages prove of others, for when somebody accuses them."""
+        self.mailbox.proof = proof
 
     async def report(self, message: Message) -> bytes:
         """Write publicly to the coordinator; returns the signed bytes."""

@@ -18,7 +18,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from mpc_rr.errors import Dropout, Misconduct, Refused, listing
 from mpc_rr.network.envelope import COORDINATOR, Message, Way, encode_parts
-from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
+from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession, Proof
 from mpc_rr.network.session.shared import digest_of
 
 ENTRY_BYTES = 640
@@ -64,6 +64,8 @@ class Board:
     present: tuple[str, ...]
     lost: dict[str, str] = field(default_factory=dict)
     """Who is not there any more, and at which step that was seen."""
+    proven: dict[str, Proof] = field(default_factory=dict)
+    """What the signed entries of parties prove of them."""
     blocks: int = 0
     wary: bool = False
     """Whether onions were copied, so that they are fixed from now on before any is sent."""
@@ -71,7 +73,11 @@ class Board:
     @classmethod
     def opened(cls, session: AnySession) -> "Board":
         """An empty board for all parties of a session."""
-        return cls(hashlib.sha256(b"mpc-rr board\0" + session.context).digest(), session.parties)
+        head = hashlib.sha256(b"mpc-rr board\0" + session.context).digest()
+        board = cls(head, session.parties)
+        if isinstance(session, PartySession):
+            session.witness(board.proven.get)
+        return board
 
     def lose(self, missing: Mapping[str, str]) -> None:
         """Go on without some."""
@@ -122,10 +128,12 @@ async def post_party(
     authors: Collection[str] | None = None,
     check: Check[P] | None = None,
     even_if_few: bool = False,
+    even_if_ended: bool = False,
 ) -> dict[str, P]:
     """Steps 1 and 3. Those who are not among the authors give None and only read.
 
     ``even_if_few``: whether to go on with fewer than the study needs, to bring things to their end.
+    ``even_if_ended``: whether to read the block even if the coordinator ends the study after it.
     """
     numbered = session.sub(f"block-{board.blocks + 1}")
     asked = board.present if authors is None else tuple(authors)
@@ -135,7 +143,8 @@ async def post_party(
 
     # Step 3: find it in the block, and check all others.
     read = _Read[P](numbered, board, kind, asked, check)
-    block = await numbered.hear(Block, check=read.all_entries, before_news=even_if_few)
+    before_news = even_if_few or even_if_ended
+    block = await numbered.hear(Block, check=read.all_entries, before_news=before_news)
     if own is not None:
         _find_own(block, session.me, raw, kind.step)
     entries = read.entries

@@ -20,7 +20,7 @@ from typing import ClassVar
 from mpc_rr.crypto.commitments import HASH_BYTES, SALT_BYTES, commit, opens
 from mpc_rr.errors import Dropout, Refused, listing
 from mpc_rr.network.envelope import encode_parts
-from mpc_rr.network.session import AnySession, CoordinatorSession, PartySession
+from mpc_rr.network.session import AnySession, CoordinatorSession, PartySession, Proof
 from mpc_rr.protocols.board.board import (
     Board,
     Posted,
@@ -32,6 +32,8 @@ from mpc_rr.protocols.board.board import (
 DIE_BYTES = MOST_VALUE_BYTES = 16
 DIE = "die"
 SECOND_THROW = "throw-2"
+COMMITTED = "committed to"
+KEPT_ITS_WORD = f"opened what it had {COMMITTED}"
 
 
 class Commitments(Posted, frozen=True):
@@ -124,7 +126,7 @@ async def _once_party(session: PartySession, board: Board, values: Mapping[str, 
     session.point_of_no_return()
     openings = await post_party(
         session, board, Openings, Openings(board.head, hidden, salts),
-        check=lambda message: _check_openings(len(fields), message),
+        check=lambda message: _check_openings(len(fields), message), even_if_ended=True,
     )  # fmt: skip
 
     # Step 3: check everybody's.
@@ -142,7 +144,7 @@ async def commit_coordinator(
         thrown = await _once_coordinator(session.sub(SECOND_THROW), board, ())
     if not thrown.complete:
         raise Dropout(
-            f"{listing(board.lost)} did not open what they had committed to, in two throws of the "
+            f"{listing(board.lost)} did not open what they had {COMMITTED}, in two throws of the "
             "dice; a third could be somebody's choice",
             board.lost,
         )
@@ -182,9 +184,16 @@ def _opened(
         return found
 
     # The head is that of all commitments and openings.
-    board.lose(session.shared("faulty openings", (board.head, tuple(fields)), faults))
+    faulty = session.shared("faulty openings", (board.head, tuple(fields)), faults)
+    board.lose(faulty)
     opened = {p: said.values for p, said in openings.items() if p not in board.lost}
-    return _Opened(opened, len(opened) == len(committed))
+    complete = len(opened) == len(committed)
+    board.proven |= {
+        party: Proof(False, f"failed at {why}", COMMITTED) for party, why in faulty.items()
+    }
+    if complete:  # else the dice are thrown again, and somebody may fail then
+        board.proven |= {party: Proof(True, KEPT_ITS_WORD, COMMITTED) for party in opened}
+    return _Opened(opened, complete)
 
 
 def _wrong(

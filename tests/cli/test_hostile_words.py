@@ -1,0 +1,308 @@
+"""Study files that want to do something to whoever reads them: on a terminal, a sheet, a page."""
+
+import csv
+import io
+import unicodedata
+
+import msgspec
+import pytest
+from helpers import make_study, random_records
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from mpc_rr.errors import DataError, InputError, ScenarioError, one_line, plain, unprintable
+from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.publication.parts import Sheet
+from mpc_rr.publication.sheets import as_before, as_cell, csv_text, from_cell
+from mpc_rr.results.asking import read_askable
+from mpc_rr.results.folder import read_folder, write_results
+from mpc_rr.results.format import to_json
+from mpc_rr.results.verification import verify
+from mpc_rr.running import run_study
+from mpc_rr.running import studies as running
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.show.report import report
+from mpc_rr.show.terminal import show_publication
+from mpc_rr.study.bif import read_bif
+from mpc_rr.study.checks import check_words
+from mpc_rr.study.definition import Study
+from mpc_rr.study.drafting import draft_schema
+from mpc_rr.study.file import load_scenario
+from mpc_rr.study.records import read_csv
+
+ESC, BELL, TURNED, NO_WIDTH, SOFT_HYPHEN = "\x1b", "\x07", "\u202e", "\u200b", "\u00ad"
+HOSTILE = {
+    "ESC": ESC, "BEL": BELL, "CSI": "\x9b", "DEL": "\x7f", "CR": "\r", "right to left": TURNED,
+    "mark": "\u200f", "isolate": "\u2067", "no width": NO_WIDTH, "soft hyphen": SOFT_HYPHEN,
+    "word joiner": "\u2060", "tag": "\U000e0041", "line": "\u2028", "paragraph": "\u2029",
+    "private": "\ue000", "unassigned": "\u0378",
+}  # fmt: skip
+FILE = """
+title = "TITLE"
+study = "words"
+description = "DESCRIPTION"
+[schema."NAME"]
+categories = ["CATEGORY", "other"]
+label = "LABEL"
+question = {en = "QUESTION", de = "Frage"}
+labels = {other = "LABELS"}
+[schema.plain]
+categories = ["x", "y"]
+[protocol]
+name = "exact_pairs"
+[parties]
+count = 4
+"""
+FIELDS = {
+    "TITLE": "title", "DESCRIPTION": "description", "NAME": "schema.NA",
+    "LABEL": "schema.NAME.label", "CATEGORY": "schema.NAME.categories",
+    "QUESTION": "schema.NAME.question",
+    "LABELS": "schema.NAME.labels.other",
+}  # fmt: skip
+
+
+def written(folder, word, instead):
+    """The study file with one of its words replaced."""
+    place = folder / "words.toml"
+    spelled = "".join(f"\\U{ord(c):08x}" for c in instead)
+    place.write_text(FILE.replace(f'"{word}"', f'"{spelled}"'))
+    return place
+
+
+@pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("word", FIELDS)
+def test_a_study_file_with_what_cannot_be_printed_is_refused_and_the_field_named(
+    tmp_path, word, bad
+):
+    with pytest.raises(InputError) as refused:
+        load_scenario(written(tmp_path, word, word[:2] + bad + word[2:]))
+    said = str(refused.value)
+    assert f": {FIELDS[word]}" in said
+    assert f"a character that cannot be printed (U+{ord(bad):04X})" in said
+    assert said.isprintable()
+
+
+@pytest.mark.parametrize("word", FIELDS)
+@pytest.mark.parametrize(
+    "spelled",
+    ["نمی\u200cدانم", "क्\u200dष", "👩🏽\u200d⚕\ufe0f", "10\u202f000\u00a0€", "naïve – Ω", "日本"],
+)
+def test_what_languages_need_may_stand_in_a_study_file(tmp_path, word, spelled):
+    load_scenario(written(tmp_path, word, spelled))
+
+
+@pytest.mark.parametrize(
+    "word", ["ye\u200ds", "yes\u200d", "\u200cyes", "ش\u200c", "ش\u200c\u200cش"]
+)
+def test_a_joiner_that_joins_nothing_is_only_a_disguise(word):
+    assert "U+200" in unprintable(word)
+
+
+def test_a_description_may_have_lines_and_tabs_a_title_may_not(tmp_path):
+    load_scenario(written(tmp_path, "DESCRIPTION", "one\n\ttwo"))
+    for space in "\n\t":
+        with pytest.raises(InputError, match="title: "):
+            load_scenario(written(tmp_path, "TITLE", f"one{space}two"))
+
+
+def test_the_consent_screen_never_shows_them(tmp_path, here):
+    """What attacked the screen where people decide: colours, a cleared screen, another title."""
+    title = f"[bold red]x[/] {ESC}]0;other{BELL}{ESC}[2J"
+    place = written(tmp_path, "TITLE", title)
+    code, out, err = here("party", place, "--explain")
+    assert (code, out) == (2, "")
+    assert err.strip().isprintable()
+    assert "title: it has a character that cannot be printed (U+001B)" in err
+
+
+# ── Studies that come from elsewhere ───────────────────────────────────────────────────────────
+
+
+def hostile_study(protocol=None):
+    """A study made in Python whose every word is hostile."""
+    words = f"a{ESC}[2J<b>{TURNED}"
+    schema = Schema(
+        (
+            Attribute(f"n-{words}", "nominal", (f"x{ESC}[5m", "=1+1"), label=f"l{ESC}{TURNED}"),
+            Attribute("b", "nominal", ("x", f"y{NO_WIDTH}", "-"), question=f"q{ESC}"),
+        )
+    )
+    return msgspec.structs.replace(
+        make_study(6, protocol=protocol), schema=schema, title=f"t{words}", description=f"d{words}"
+    )
+
+
+def test_a_study_made_in_python_is_refused_too():
+    with pytest.raises(InputError, match=r"schema\.n-a\\x1b.*U\+001B"):
+        run_study(hostile_study(), random_records(6, (2, 3)), transport="memory")
+
+
+def test_options_of_a_protocol_are_words_too():
+    masked = CollaborativeMasking(open=(f"a{TURNED}",), confidential=("b",))
+    with pytest.raises(ScenarioError, match=r"protocol\.open: .*U\+202E"):
+        check_words(make_study(4, protocol=masked))
+
+
+def test_networks_and_drafts_with_them_are_refused(tmp_path):
+    bif = (
+        "variable a { type discrete [ 2 ] { x, BAD }; }\n"
+        "variable b { type discrete [ 2 ] { x, y }; }\n"
+        "probability ( a ) { table 0.5, 0.5; }\nprobability ( b ) { table 0.5, 0.5; }\n"
+    )
+    place = tmp_path / "net.bif"
+    place.write_text(bif)
+    assert read_bif(place).schema.names == ("a", "b")
+    place.write_text(bif.replace("BAD", f"y{ESC}[5m"))
+    with pytest.raises(DataError, match=r"schema\.a\.categories: .*U\+001B"):
+        read_bif(place)
+    table = tmp_path / "people.csv"
+    for head, cell in ((f"a{TURNED}", "x"), ("a", f"x{TURNED}")):
+        table.write_text(f"{head},b\n" + f"{cell},1\nz,2\n" * 20)
+        with pytest.raises(DataError, match=r"column 'a.*U\+202E") as refused:
+            draft_schema(table)
+        assert str(refused.value).isprintable()
+
+
+def test_what_others_say_is_one_line_that_shows_what_it_is():
+    assert one_line(f"a\n{TURNED}b{NO_WIDTH}{ESC}[2J") == "a \\u202eb\\u200b\\x1b[2J"
+    assert one_line("نمی\u200cدانم") == "نمی\u200cدانم"
+    assert len(one_line(ESC * 10_000)) == 300
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_whatever_is_shown_has_nothing_hidden_in_it(text):
+    shown = plain(text)
+    assert unprintable(shown) is None
+    left = {c for c in shown if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Co", "Cn")}
+    assert left <= {"\u200c", "\u200d"}
+
+
+# ── Folders from before ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def old_folder(tmp_path, monkeypatch):
+    """A folder of a hostile study, from when nobody looked."""
+    monkeypatch.setattr(running, "check_words", lambda _: None)
+    study = hostile_study(RRIndependent(keep=0.5))
+    result = run_study(study, random_records(6, (2, 3)), transport="memory")
+    write_results(result, tmp_path / "old")
+    return tmp_path / "old"
+
+
+def test_an_old_folder_with_them_can_be_read_and_shows_them_spelled_out(old_folder, here):
+    assert verify(old_folder)
+    folder = read_folder(old_folder)
+    screen = io.StringIO()
+    console = Console(file=screen, width=200)
+    show_publication(console, folder.file.publication, folder.definition.schema)
+    _, asked, _ = here("query", old_folder, f'b="y{NO_WIDTH}"')
+    for shown in (screen.getvalue(), report(old_folder), asked):
+        hidden = [c for c in shown if c != "\n" and unprintable(c)]
+        assert hidden == []
+    assert "l\\x1b\\u202e" in screen.getvalue()
+    assert "ta\\x1b[2J&lt;b&gt;\\u202e" in report(old_folder)
+    assert "y\\u200b" in asked
+
+
+# ── Sheets ─────────────────────────────────────────────────────────────────────────────────────
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1-1", "-2+3", "@SUM(1)", "\t=1", "＝1+1", "-", "+"]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_cell_of_a_sheet_is_a_formula(formula):
+    assert csv_text([[formula]]) != csv_text([[f"'{formula}"]])
+    ((cell,),) = csv.reader(io.StringIO(csv_text([[formula]]), newline=""))
+    assert cell == f"'{formula}"
+
+
+@pytest.mark.parametrize("number", ["-5", "+1", "-0.25", "-1e-07", "3"])
+def test_numbers_stay_numbers(number):
+    assert csv_text([[number, float(number), None]]) == f"{number},{float(number)},\n"
+
+
+TEXTS = st.text() | st.text("'=+-@1e. \t", max_size=6)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_what_stands_in_a_sheet_can_be_read_back(texts):
+    """Apostrophes of one's own included: no two texts become the same cell."""
+    cells = [str(as_cell(text)) for text in texts]
+    assert [from_cell(cell) for cell in cells] == texts
+    for cell in cells:
+        try:
+            float(cell)
+        except ValueError:
+            assert not cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    if all("\r" not in text and "\n" not in text for text in texts):
+        plainly = io.StringIO()
+        csv.writer(plainly, lineterminator="\n").writerow(texts)
+        assert as_before(csv_text([texts])) == plainly.getvalue()
+
+
+FORMULA_SCHEMA = Schema(
+    (
+        Attribute("=a", "nominal", ("=cmd|' /C calc'!A0", "'=x", "=x")),
+        Attribute("<svg onload=alert(3)>", "nominal", ("+1-1", "[red]y[/red]")),
+    )
+)
+
+
+def formula_study(protocol):
+    return Study(
+        **{f: getattr(make_study(6), f) for f in ("name", "description", "parties", "deadlines")},
+        title="<script>alert(1)</script>",
+        schema=FORMULA_SCHEMA,
+        protocol=protocol,
+    )
+
+
+@pytest.mark.parametrize("protocol", [ExactPairs(), RRIndependent(keep=0.5)])
+def test_a_study_of_formulas_is_verified_asked_and_synthesized(tmp_path, here, protocol):
+    result = run_study(formula_study(protocol), random_records(6, (3, 2)), transport="memory")
+    write_results(result, tmp_path / "run")
+    for sheet in (tmp_path / "run").rglob("*.csv"):
+        cells = [c for row in csv.reader(io.StringIO(sheet.read_text(), newline="")) for c in row]
+        assert [c for c in cells if c.startswith(("=", "+", "@"))] == [], sheet
+    assert verify(tmp_path / "run")
+    if isinstance(protocol, ExactPairs):
+        return
+    asked = read_askable(tmp_path / "run")
+    assert (asked.estimates.fitted.reported == result.outcome.result.reported).all()
+    out = tmp_path / "invented.csv"
+    code, _, err = here("synthesize", tmp_path / "run", "--rows", 50, "--seed", 1, "--out", out)
+    assert code == 0, err
+    assert len(read_csv(out, FORMULA_SCHEMA)) == 50
+    assert '[schema."=a"]' in draft_schema(out)
+
+
+def test_sheets_with_formulas_of_before_still_hold(tmp_path):
+    """A folder whose sheets were written as they came is not damaged."""
+    study = formula_study(ExactPairs())
+    result = run_study(study, random_records(6, (3, 2)), transport="memory")
+    file = write_results(result, tmp_path / "run")
+    older = []
+    for sheet in file.publication.sheets:
+        place = tmp_path / "run" / sheet.name
+        place.write_text(as_before(place.read_text()))
+        older.append(Sheet.of(sheet.name, sheet.what, place.read_text()))
+    assert [s.sha256 for s in older] != [s.sha256 for s in file.publication.sheets]
+    told = msgspec.structs.replace(file.publication, sheets=tuple(older))
+    (tmp_path / "run" / "result.json").write_text(
+        to_json(msgspec.structs.replace(file, publication=told))
+    )
+    assert verify(tmp_path / "run")
+
+
+def test_the_report_shows_markup_as_text(tmp_path):
+    result = run_study(formula_study(ExactPairs()), random_records(6, (3, 2)), transport="memory")
+    write_results(result, tmp_path / "run")
+    page = report(tmp_path / "run")
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "&lt;svg onload=alert(3)&gt;" in page
+    assert "<script" not in page
+    assert "<svg onload" not in page
