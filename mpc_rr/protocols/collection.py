@@ -38,7 +38,7 @@ from mpc_rr.schema import Record, Schema
 MARK_BYTES = 8
 LARGEST_EPSILON = 30.0
 LARGEST_DOMAIN = 2**31
-"""A draw has 53 random bits; beyond this they would not reach every value alike."""
+"""So many combinations one answer may have; where a cell is sent, its number has four bytes."""
 
 
 class Answer(Message, frozen=True):
@@ -119,9 +119,7 @@ async def collect_party(
     # Step 1: randomize the record, once and for all: a second draw would tell more.
     truth = np.array([record], dtype=np.int64)
     mark = design_mark(design)
-    drawn = session.once(
-        "answer", lambda rng: mark + pack_record(design.randomize(truth, rng.uniform)[0])
-    )
+    drawn = session.once("answer", lambda rng: mark + pack_record(design.randomize(truth, rng)[0]))
     if drawn[:MARK_BYTES] != mark:
         raise Refused(
             "this party answered the study before, when its attributes were clustered otherwise; "
@@ -175,12 +173,12 @@ async def collect_coordinator(
 
 
 def check_design(design: Design) -> None:
-    """`InputError` unless reports by this design can be drawn exactly and estimated from."""
+    """`InputError` unless reports by this design protect somebody and can be estimated from."""
     for matrix in design.matrices:
         if matrix.size > LARGEST_DOMAIN:
             raise InputError(
-                f"a cluster has {matrix.size:,} combinations; more than {LARGEST_DOMAIN:,} cannot "
-                "be drawn exactly; ask for fewer attributes at once"
+                f"a cluster has {matrix.size:,} combinations; at most {LARGEST_DOMAIN:,} are "
+                "allowed; ask for fewer attributes at once"
             )
         if matrix.condition > WORST_CONDITION:
             raise InputError("nothing of the true answers would be left; randomize less")

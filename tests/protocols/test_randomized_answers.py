@@ -24,7 +24,7 @@ from mpc_rr.simulation.faults import Faults, PartyFault
 def drawn_by(name, record, design, label="answer", seed=5):
     """What a party must draw, by calling the library with its randomness."""
     rng = SeededRandomness(seed).fork(name).fork(f"once/{label}")
-    return design.randomize(np.array([record]), rng.uniform)[0]
+    return design.randomize(np.array([record]), rng)[0]
 
 
 @pytest.mark.parametrize("protocol", COLLECTIONS.values(), ids=COLLECTIONS.keys())
