@@ -19,8 +19,6 @@ from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 
 WORD_BITS = 64
 ROUNDING = 2.0**-53
@@ -195,6 +193,10 @@ class SeededRandomness(Randomness):
     """A reproducible source. For simulation only: whoever knows the seed knows every secret."""
 
     def __init__(self, seed: int | bytes) -> None:
+        # Not above: the mathematics alone, which draws from a `Randomness`, needs no cryptography.
+        from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: PLC0415
+        from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20  # noqa: PLC0415
+
         material = seed if isinstance(seed, bytes) else str(seed).encode()
         self._key = hashlib.sha256(b"mpc-rr seed\0" + material).digest()
         self._stream = Cipher(ChaCha20(self._key, bytes(16)), mode=None).encryptor()

@@ -166,12 +166,17 @@ def chances_to_keep(case):
 
 def set_of_values(rng, case):
     size, chosen, truth = case["size"], case["chosen"], case["truth"]
-    rest = (size - chosen) * math.exp(-float.fromhex(case["epsilon"]))
-    told = truth_is_told(rng, *towards_privacy(chosen / (chosen + rest), rest / (chosen + rest)))
+    epsilon = float.fromhex(case["epsilon"])
+    e = math.exp(-epsilon)
+    total = chosen + (size - chosen) * e
+    told = truth_is_told(
+        rng, *towards_privacy(chosen * -math.expm1(-epsilon) / total, size * e / total)
+    )
+    by_chance = below(rng, size, 1)[0] < chosen
     others = [value for value in range(size) if value != truth]
     values = [others[number] for number in subset(rng, size - 1, chosen)]
     place = below(rng, chosen, 1)[0]
-    if told:
+    if told or by_chance:
         values[place] = truth
     return sorted(values)
 

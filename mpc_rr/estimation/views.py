@@ -64,9 +64,12 @@ class SubsetMechanism:
 
     @property
     def truth(self) -> Truth:
-        """Whether the set is to hold the true value, as it is drawn."""
-        others = (self.size - self.chosen) * math.exp(-self.epsilon)
-        return Truth.at_most(self.chosen / (self.chosen + others), others / (self.chosen + others))
+        """Whether the set must hold the true value, as it is drawn; if not, it still may."""
+        other = math.exp(-self.epsilon)
+        total = self.chosen + (self.size - self.chosen) * other
+        return Truth.at_most(
+            self.chosen * -math.expm1(-self.epsilon) / total, self.size * other / total
+        )
 
     @property
     def miss(self) -> float:
@@ -123,13 +126,17 @@ class SubsetMechanism:
         return np.concatenate(drawn) if drawn else np.zeros((0, self.chosen), dtype=np.int64)
 
     def _draw_sets(self, values: Codes, rng: Randomness) -> Codes:
-        """Sets of other values; where the truth is told, it takes the place of one of them."""
+        """The truth is in the set if it is told, or by chance: then in the place of another value.
+
+        So at any ε the odds are as exact as those of `KeepOrUniform`, which is the same for sets
+        of one value.
+        """
         n = len(values)
-        told = self.truth.draw((n,), rng)
+        held = self.truth.draw((n,), rng) | (rng.below(self.size, (n,)) < self.chosen)
         sets = rng.subsets(self.size - 1, self.chosen, n)
         sets += sets >= values[:, np.newaxis]
         place = (np.arange(n), rng.below(self.chosen, (n,)).view(np.int64))
-        sets[place] = np.where(told, values, sets[place])
+        sets[place] = np.where(held, values, sets[place])
         return np.sort(sets, axis=1)
 
     def estimate(self, reports: Codes, cells: int | None = None) -> Estimate:
