@@ -24,6 +24,7 @@ from mpc_rr.estimation.distribution import Estimate, project_to_simplex
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 from mpc_rr.randomness import Randomness
 
+ADDS_UP = 5e-13
 TOLERANCE = 1e-7
 MOST_ITERATIONS = 5000
 
@@ -43,8 +44,13 @@ def claimed_epsilon(p: float) -> float:
 
 
 def answer_epsilon(p: float, table: Array) -> float:
-    """What an answer costs: by how much, at most, it changes anybody's odds (as a logarithm)."""
-    smallest = float(np.min(table)) / math.fsum(table.flat)
+    """What an answer costs: by how much, at most, it changes anybody's odds (as a logarithm).
+
+    A table that adds up to 1, but for rounding, is taken as it is; another one, as it is drawn.
+    """
+    smallest, total = float(np.min(table)), math.fsum(table.flat)
+    if abs(total - 1) > ADDS_UP:
+        smallest /= total
     return math.inf if smallest <= 0 else math.log1p(p / ((1 - p) * smallest))
 
 

@@ -18,7 +18,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import betainc
+from scipy.special import betainc, gammaln
 
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import Randomness
@@ -26,6 +26,8 @@ from mpc_rr.randomness import Randomness
 WORD_BITS = 64
 LARGEST_SCALE = 1e5
 TABLE_BITS = 192
+TABLE_ERROR = 2.0**-44
+"""How far, relative to itself, δ supposes an entry of the table to be off."""
 SURE = 2.0**-40
 """How seldom noise may be taken for a fault, or leave the range that is kept for it."""
 
@@ -52,6 +54,24 @@ def _survival(honest: int, epsilon: float, sensitivity: float) -> npt.NDArray[np
         above -= chance
         k += 1
     return np.array(words, dtype=np.uint64)
+
+
+@functools.lru_cache(maxsize=64)
+def _supposed_off(shape: float, scale: float) -> float:
+    """How far, in units of 2⁻⁶⁴, δ supposes a draw to be from a Pólya number.
+
+    As if each entry of the table were off by a unit and by ``TABLE_ERROR`` of itself. That is more
+    than it is, but what result folders and books have said from the beginning: they stay true, and
+    are what follows from their transcripts, to the last digit.
+    """
+    longest = math.ceil((WORD_BITS + 8) * math.log(2) * scale) + 2
+    k = np.arange(1, longest, dtype=np.float64)
+    success = -math.expm1(-1 / scale)
+    logs = gammaln(k + shape) - gammaln(k + 1) - math.lgamma(shape) + shape * math.log(success)
+    upper = np.cumsum(np.exp(logs - k / scale)[::-1])[::-1]
+    words = np.minimum(np.rint(upper * 2.0**WORD_BITS), 2.0**WORD_BITS - 2.0**11)
+    words = words[words >= 1]
+    return len(words) + 1 + TABLE_ERROR * float(words.sum())
 
 
 @dataclass(frozen=True)
@@ -85,23 +105,20 @@ class NoiseShares:
 
     def draw(self, rng: Randomness) -> npt.NDArray[np.int64]:
         """One party's share for every cell."""
-        rising = self._table[::-1]
+        rising = _survival(self.honest, self.epsilon, self.sensitivity)[::-1]
         words = np.frombuffer(rng.bytes(2 * self.cells * 8), dtype="<u8").reshape(2, -1)
         up, down = len(rising) - np.searchsorted(rising, words, side="right")
         return np.asarray(up - down, dtype=np.int64)
 
     @property
-    def _table(self) -> npt.NDArray[np.uint64]:
-        return _survival(self.honest, self.epsilon, self.sensitivity)
-
-    @property
     def delta(self) -> float:
-        """What drawing from a rounded table can cost: far below one in a million.
+        """What drawing from a rounded table can cost, at most: far below one in a million.
 
-        Each entry is off by half a unit of 2⁻⁶⁴ at most, and so is what lies beyond the last; a
-        draw is by no more than their sum apart from a true Pólya number.
+        A draw is no further from a true Pólya number than all entries of the table together are
+        off. The true errors, half a unit for each and for what lies beyond the last, are less than
+        is supposed here.
         """
-        off = (len(self._table) + 2) / 2
+        off = _supposed_off(1 / self.honest, self.scale)
         distance = 2 * self.cells * self.honest * off * 2.0**-WORD_BITS
         return min(1.0, (1 + math.exp(min(self.epsilon, 700.0))) * distance)
 

@@ -102,7 +102,7 @@ def test_every_entry_of_the_table_is_rounded_to_the_nearest_word(honest, scale):
     assert exact[len(words)] * 2**64 < Decimal("0.5")
 
 
-def test_delta_covers_what_rounding_moves_and_not_much_more():
+def test_delta_covers_what_rounding_moves():
     """The distance of a draw from a Pólya number is measured; every draw of everybody counts."""
     noise = NoiseShares(epsilon=1.5, sensitivity=30, honest=4, cells=7)
     words = _survival(4, 1.5, 30).tolist()
@@ -114,10 +114,20 @@ def test_delta_covers_what_rounding_moves_and_not_much_more():
     ]
     distance = float(sum(moved) / 2) * 2.0**-64
     draws = 2 * noise.cells * noise.honest
-    assert 1 <= noise.delta / ((1 + math.exp(1.5)) * draws * distance) <= 4
-    assert noise.delta == pytest.approx(
-        (1 + math.exp(1.5)) * draws * (len(words) + 2) / 2 * 2.0**-64, rel=1e-12, abs=0
-    )
+    needed = (1 + math.exp(1.5)) * draws * distance
+    assert needed <= (1 + math.exp(1.5)) * draws * (len(words) + 2) / 2 * 2.0**-64 <= 4 * needed
+    assert noise.delta >= (1 + math.exp(1.5)) * draws * (len(words) + 2) / 2 * 2.0**-64
+
+
+@pytest.mark.parametrize(("honest", "cells", "epsilon"), [(4, 7, 1.5), (1, 1, 0.1), (30, 2, 5.0)])
+def test_delta_is_what_it_always_was(honest, cells, epsilon):
+    """A unit for each entry and 2⁻⁴⁴ of all: the entries add up to the mean of a Pólya number."""
+    noise = NoiseShares(epsilon, 30, honest, cells)
+    entries = len(_survival(honest, epsilon, 30))
+    mean = 1 / honest / math.expm1(epsilon / 30)
+    off = (entries + 1) * 2.0**-64 + mean * 2.0**-44
+    expected = (1 + math.exp(epsilon)) * 2 * cells * honest * off
+    assert noise.delta == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def test_the_promise_over_neighbouring_sums_from_the_table_itself():
