@@ -39,6 +39,7 @@ from mpc_rr.estimation.planning import keep_for_total, lambdas_for_total, pairs_
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import best_pair_tables, likely_pair, shrunk_pair
 from mpc_rr.estimation.views import FittedViews, ViewDesign, best_views
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import MDRR_ATTRIBUTES, Records, read_adult
 from mpc_rr.reproduce.queries import joint_counts, random_pair, random_subset, relative_error
 from mpc_rr.reproduce.runs import repeat
@@ -79,7 +80,7 @@ class Queries:
 
 
 def fitted(design, records, rng):
-    return Fitted(design, design.randomize(records.codes, rng.random))
+    return Fitted(design, design.randomize(records.codes, SeededRandomness.from_generator(rng)))
 
 
 def epsilons(records, keep):
@@ -116,7 +117,9 @@ def joint(records, keep, rng):
 def views(records, keep, rng):
     epsilon = sum(epsilons(records, keep))
     design = ViewDesign(records.sizes, best_views(records.sizes, epsilon), epsilon)
-    return design.pair_tables(design.randomize(records.codes, rng.random)).__getitem__
+    return design.pair_tables(
+        design.randomize(records.codes, SeededRandomness.from_generator(rng))
+    ).__getitem__
 
 
 def clusters(records, keep, rng, most):
@@ -206,7 +209,7 @@ def planned_views(records, epsilon, rng):
     """What the planner recommends for this budget, which it does without the data."""
     assert plan(records.sizes, len(records.codes), epsilon)[0].name == "views"
     design = ViewDesign(records.sizes, best_views(records.sizes, epsilon), epsilon)
-    return design.pair_tables(design.randomize(records.codes, rng.random))
+    return design.pair_tables(design.randomize(records.codes, SeededRandomness.from_generator(rng)))
 
 
 def _pair_cells(records):
@@ -318,7 +321,9 @@ def observed(name, records, epsilon, rng):
     sizes = records.sizes
     if name == "views":
         design = ViewDesign(sizes, best_views(sizes, epsilon), epsilon)
-        return FittedViews(design, design.randomize(records.codes, rng.random))
+        return FittedViews(
+            design, design.randomize(records.codes, SeededRandomness.from_generator(rng))
+        )
     designs = {
         "independent": lambda: rr_independent(sizes, keep_for_total(sizes, epsilon)),
         "joint": lambda: rr_joint(sizes, epsilon),

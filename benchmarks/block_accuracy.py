@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc_rr.estimation.blocks import collect, expected_error, likely, pooled
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.study.bif import read_bif
 
 PEOPLE, BLOCK, PAIRS = 8000, 250, 6
@@ -27,7 +28,7 @@ def errors(records, sizes, pair, p, runs):
     squares, predicted = np.zeros(3), []
     for seed in range(runs):
         rng = np.random.default_rng([seed, *pair])
-        run = collect(rng.permutation(cells), size, p, BLOCK, rng.random)
+        run = collect(rng.permutation(cells), size, p, BLOCK, SeededRandomness.from_generator(rng))
         for place, found in enumerate(
             (pooled(run.answered).shares, run.by_block[-1], likely(run.answered))
         ):

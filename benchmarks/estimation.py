@@ -35,6 +35,7 @@ from mpc_rr.estimation.designs import rr_independent
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.raking import adjust
+from mpc_rr.randomness import SeededRandomness
 
 ADULT = (9, 16, 7, 15, 6, 5, 2, 2)
 ADULT_WITH_COUNTRY = (9, 16, 7, 15, 6, 5, 2, 42, 2)
@@ -72,7 +73,7 @@ def adjustment():
     rng = np.random.default_rng(1)
     skew = [rng.dirichlet(np.full(size, 0.5)) for size in ADULT]
     records = np.stack([rng.choice(s, 32_561, p=p) for s, p in zip(ADULT, skew, strict=True)], 1)
-    reported = rr_independent(ADULT, 0.5).randomize(records, rng.random)
+    reported = rr_independent(ADULT, 0.5).randomize(records, SeededRandomness.from_generator(rng))
     margins = [((j,), 0.9 * skew[j] + 0.1 / size) for j, size in enumerate(ADULT)]
     ours_s = seconds(lambda: adjust(reported, margins, ADULT, tolerance=1e-6), 20)
     found = {"records": len(reported), "ours_s": round(ours_s, 4)}
@@ -98,7 +99,9 @@ def randomizing():
     values = rng.integers(0, 16, 10_000_000)
     lookup = np.arange(16)
     floor_s = seconds(lambda: (rng.random(len(values)), lookup[values]), 3)
-    ours_s = seconds(lambda: KeepOrUniform(16, 0.5).randomize(values, rng.random), 3)
+    ours_s = seconds(
+        lambda: KeepOrUniform(16, 0.5).randomize(values, SeededRandomness.from_generator(rng)), 3
+    )
     return {
         "values": len(values),
         "ours_s": round(ours_s, 3),

@@ -22,7 +22,9 @@ from scipy.special import ndtri
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.distribution import Estimate, project_to_simplex
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
+from mpc_rr.randomness import Randomness
 
+ADDS_UP = 5e-13
 TOLERANCE = 1e-7
 MOST_ITERATIONS = 5000
 
@@ -42,8 +44,13 @@ def claimed_epsilon(p: float) -> float:
 
 
 def answer_epsilon(p: float, table: Array) -> float:
-    """What an answer costs: by how much, at most, it changes anybody's odds (as a logarithm)."""
-    smallest = float(np.min(table))
+    """What an answer costs: by how much, at most, it changes anybody's odds (as a logarithm).
+
+    A table that adds up to 1, but for rounding, is taken as it is; another one, as it is drawn.
+    """
+    smallest, total = float(np.min(table)), math.fsum(table.flat)
+    if abs(total - 1) > ADDS_UP:
+        smallest /= total
     return math.inf if smallest <= 0 else math.log1p(p / ((1 - p) * smallest))
 
 
@@ -66,12 +73,10 @@ def truth_for(epsilon: float, floor: float, cells: int) -> float:
 # ── Answers ────────────────────────────────────────────────────────────────────────────────────
 
 
-def respond(cells: Codes, table: Array, p: float, uniform: Uniform) -> Codes:
+def respond(cells: Codes, table: Array, p: float, rng: Randomness) -> Codes:
     """What clients with these true cells answer, if all are shown the same table."""
-    chances = uniform((len(cells), 2))
-    limits = np.cumsum(table.ravel())
-    drawn = np.searchsorted(limits / limits[-1], chances[:, 1], side="right")
-    told: Codes = np.where(chances[:, 0] < p, cells, np.minimum(drawn, table.size - 1))
+    true = rng.bernoulli(p, cells.shape)
+    told: Codes = np.where(true, cells, rng.categorical(table.ravel(), cells.shape))
     return told
 
 
@@ -195,7 +200,7 @@ class Collection:
 
 
 def collect(
-    cells: Codes, size: int, p: float, block: int, uniform: Uniform, floor: float = 0.0
+    cells: Codes, size: int, p: float, block: int, rng: Randomness, floor: float = 0.0
 ) -> Collection:
     """Ask clients block by block, the table following the estimate; as version 2 of the paper.
 
@@ -205,7 +210,7 @@ def collect(
     tables, counts, alone = [], [], []
     table = np.full(size, 1 / size)
     for start in range(0, len(cells), block):
-        told = respond(cells[start : start + block], table, p, uniform)
+        told = respond(cells[start : start + block], table, p, rng)
         tables.append(table)
         counts.append(np.bincount(told, minlength=size))
         alone.append(of_block(counts[-1], table, p))

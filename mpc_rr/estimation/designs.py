@@ -28,6 +28,7 @@ from mpc_rr.estimation.distribution import (
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.latent import Answers
 from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform, MatrixError, RRMatrix, Uniform
+from mpc_rr.randomness import Randomness
 
 ENUMERABLE = 100_000_000
 Repair = Literal["none", "clip", "project", "likelihood"]
@@ -55,14 +56,14 @@ class Design:
         """What one record spends: every cluster is answered, so the clusters' ε add up."""
         return sum(matrix.epsilon for matrix in self.matrices)
 
-    def randomize(self, records: Codes, uniform: Uniform) -> Codes:
+    def randomize(self, records: Codes, rng: Randomness) -> Codes:
         """Randomized records, one row per party."""
         checked = check_records(records, self.sizes)
         reported = np.empty_like(checked)
         for cluster, matrix in zip(self.clusters, self.matrices, strict=True):
             shape = tuple(self.sizes[a] for a in cluster)
             joint = np.ravel_multi_index(tuple(checked[:, a] for a in cluster), shape)
-            drawn = matrix.randomize(joint, uniform)
+            drawn = matrix.randomize(joint, rng)
             reported[:, list(cluster)] = np.stack(np.unravel_index(drawn, shape), axis=1)
         return reported
 

@@ -17,8 +17,8 @@ from mpc_rr.estimation.matrix import (
     KeepOrUniform,
     MatrixError,
     RRMatrix,
-    Uniform,
 )
+from mpc_rr.randomness import Randomness
 
 HOPELESS = 1e14
 BLOCK = 64
@@ -103,13 +103,11 @@ class Kronecker:
             block = np.asarray(np.kron(block, matrix.solve(np.eye(matrix.size), axis=1)))
         return leading, block
 
-    def randomize(self, records: Codes, uniform: Uniform) -> Codes:
+    def randomize(self, records: Codes, rng: Randomness) -> Codes:
         """Randomized records: one row per party, one column per attribute."""
         if records.ndim != 2 or records.shape[1] != len(self.matrices):
             raise MatrixError(f"records must have {len(self.matrices)} columns")
-        columns = [
-            matrix.randomize(records[:, j], uniform) for j, matrix in enumerate(self.matrices)
-        ]
+        columns = [matrix.randomize(records[:, j], rng) for j, matrix in enumerate(self.matrices)]
         return np.stack(columns, axis=1)
 
     @property

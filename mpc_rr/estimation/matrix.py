@@ -10,21 +10,29 @@ Anything that would need the dense matrix says so and refuses beyond `DENSE_LIMI
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.errors import InputError
+from mpc_rr.randomness import Randomness
 
 Array = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
 Uniform = Callable[[tuple[int, ...]], Array]
-"""Draws independent uniform numbers in [0, 1): ``np.random.Generator.random`` or a CSPRNG's."""
+"""Draws independent uniform numbers in [0, 1): ``np.random.Generator.random`` or a CSPRNG's.
+
+For synthetic people and Monte Carlo tests. Answers are drawn exactly, from a `Randomness`.
+"""
 
 DENSE_LIMIT = 10_000_000
 WORST_CONDITION = 1e8
 CHUNK = 32_768
+TOWARDS_PRIVACY = 2.0**-48
+"""Probabilities that follow from an ε are moved by so much of themselves: more than they may be
+off by rounding. So what is drawn never costs more than that ε, and less only in the 15th digit."""
 
 
 class MatrixError(InputError):
@@ -61,7 +69,7 @@ class RRMatrix(ABC):
         """The matrix itself; `MatrixError` if it would be too large."""
 
     @abstractmethod
-    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+    def randomize(self, values: Codes, rng: Randomness) -> Codes:
         """One reported value for each true value, drawn from the matrix exactly."""
 
     @property
@@ -116,6 +124,28 @@ def check_codes(values: npt.ArrayLike, size: int) -> Codes:
     return codes.astype(np.int64, copy=False)
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Whether the truth is told, as it is drawn: exactly, by the smaller of two probabilities.
+
+    Near 1 a float has no digits left for what is missing; so each of the two is kept by itself.
+    """
+
+    told: float
+    hidden: float
+
+    @classmethod
+    def at_most(cls, told: float, hidden: float) -> "Truth":
+        """From probabilities that were rounded: told no more often than they would have it."""
+        return cls(told * (1 - TOWARDS_PRIVACY), min(hidden * (1 + TOWARDS_PRIVACY), 1.0))
+
+    def draw(self, shape: tuple[int, ...], rng: Randomness) -> npt.NDArray[np.bool_]:
+        """For each respondent whether the truth is told."""
+        if self.told <= self.hidden:
+            return rng.bernoulli(self.told, shape)
+        return ~rng.bernoulli(self.hidden, shape)
+
+
 class KeepOrUniform(RRMatrix):
     """Keep the true value with probability ``keep``, else report a uniform one.
 
@@ -129,6 +159,7 @@ class KeepOrUniform(RRMatrix):
             raise MatrixError(f"a value needs at least one category, not {size}")
         self.size = size
         self.keep = check_share("the probability to keep the true value", keep)
+        self.truth = Truth(self.keep, 1 - self.keep)
         self._epsilon: float | None = None
 
     @classmethod
@@ -136,8 +167,10 @@ class KeepOrUniform(RRMatrix):
         """The matrix that randomizes least among all with this ε (000 §6.3)."""
         if not epsilon >= 0:
             raise MatrixError(f"epsilon must not be negative, not {epsilon}")
-        keep = -math.expm1(-epsilon) / (1 + (size - 1) * math.exp(-epsilon))
+        other = math.exp(-epsilon)
+        keep = -math.expm1(-epsilon) / (1 + (size - 1) * other)
         matrix = cls(size, keep)
+        matrix.truth = Truth.at_most(keep, size * other / (1 + (size - 1) * other))
         matrix._epsilon = epsilon if size > 1 else 0.0  # 1 − keep alone would lose its digits
         return matrix
 
@@ -179,18 +212,16 @@ class KeepOrUniform(RRMatrix):
         self._check_dense()
         return np.asarray(self.keep * np.eye(self.size) + self.spread)
 
-    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
-        """One uniform number decides both whether the value is kept and what replaces it."""
+    def randomize(self, values: Codes, rng: Randomness) -> Codes:
+        """First whether each value is kept; then, for all of them, what would replace it."""
         values = check_codes(values, self.size)
         flat = values.reshape(-1)
         reported = np.empty_like(flat)
         for start in range(0, len(flat), CHUNK):  # a piece at a time stays in the cache
             piece = flat[start : start + CHUNK]
-            drawn = uniform(piece.shape)
-            drawn -= self.keep
-            if self.keep < 1:
-                np.minimum(drawn * (self.size / (1 - self.keep)), self.size - 1, out=drawn)
-            reported[start : start + CHUNK] = np.where(drawn < 0, piece, drawn.astype(flat.dtype))
+            kept = self.truth.draw(piece.shape, rng)
+            others = rng.below(self.size, piece.shape).view(np.int64)
+            reported[start : start + CHUNK] = np.where(kept, piece, others)
         return reported.reshape(values.shape)
 
     def randomize_counts(self, counts: Codes, rng: np.random.Generator) -> Codes:
@@ -289,16 +320,13 @@ class Dense(RRMatrix):
         """A copy of the matrix."""
         return np.array(self._matrix)
 
-    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
-        """Inverse transform on the rows' cumulative probabilities."""
+    def randomize(self, values: Codes, rng: Randomness) -> Codes:
+        """Value by value: all who have it draw from its row."""
         values = check_codes(values, self.size)
-        cumulative = np.cumsum(self._matrix, axis=1)
-        cumulative[:, -1] = 1.0
-        drawn = uniform(values.shape)
         reported = np.empty_like(values)
-        for value in range(self.size):
+        for value in np.unique(values).tolist():
             where = values == value
-            reported[where] = np.searchsorted(cumulative[value], drawn[where], side="right")
+            reported[where] = rng.categorical(self._matrix[value], (int(where.sum()),))
         return reported
 
     @property
@@ -424,7 +452,7 @@ class DistanceWeighted(RRMatrix):
         by_changes = np.array([self.probability(w) for w in range(len(self.sizes) + 1)])
         return np.asarray(by_changes[changes])
 
-    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+    def randomize(self, values: Codes, rng: Randomness) -> Codes:
         """Draw how many attributes change, then which, then to what.
 
         The number of changes w has probability (count of records at w)·probability(w); given w, the
@@ -434,34 +462,30 @@ class DistanceWeighted(RRMatrix):
         values = check_codes(values, self.size)
         flat = values.reshape(-1)
         records = np.stack(np.unravel_index(flat, self.sizes), axis=1)
-        m = len(self.sizes)
         of_changes = [count * self.probability(w) for w, count in enumerate(self._count_by_changes)]
-        cumulative = np.cumsum(of_changes)
-        left = np.searchsorted(cumulative / cumulative[-1], uniform(flat.shape), side="right")
-        left = np.minimum(left, m)
-        tails = self._tail_counts
+        left = rng.categorical(np.array(of_changes), flat.shape)
+        ways = self._ways
         for j, size in enumerate(self.sizes):
-            with_change = (size - 1) * tails[j + 1, np.maximum(left - 1, 0)] * (left > 0)
-            chance = with_change / tails[j, left]
-            drawn = uniform(flat.shape)
-            changes = drawn < chance
-            step = (drawn / np.where(changes, chance, 1.0) * (size - 1)).astype(np.int64)
-            step = np.minimum(step, size - 2) + 1
-            records[:, j] = np.where(changes, (records[:, j] + step) % size, records[:, j])
+            changes = np.zeros(flat.shape, dtype=np.int64)
+            for w in np.unique(left[left > 0]).tolist():
+                where = left == w
+                choice = [ways[j + 1][w], (size - 1) * ways[j + 1][w - 1]]
+                changes[where] = rng.categorical(choice, (int(where.sum()),))
+            step = rng.below(size - 1, flat.shape).view(np.int64) + 1
+            records[:, j] = (records[:, j] + changes * step) % size
             left = left - changes
         reported = np.ravel_multi_index(tuple(records.T), self.sizes)
         return np.asarray(reported, dtype=values.dtype).reshape(values.shape)
 
     @cached_property
-    def _tail_counts(self) -> Array:
-        """[j, w]: in how many ways the attributes from j on can change in exactly w places."""
+    def _ways(self) -> list[list[int]]:
+        """[j][w]: in how many ways the attributes from j on can change in exactly w places."""
         m = len(self.sizes)
-        tails = np.zeros((m + 1, m + 2))
-        tails[m, 0] = 1
-        for j in range(m - 1, -1, -1):
-            tails[j] = tails[j + 1]
-            tails[j, 1:] += (self.sizes[j] - 1) * tails[j + 1, :-1]
-        return tails
+        ways = [[1] + [0] * m]
+        for size in reversed(self.sizes):
+            rest = ways[-1]
+            ways.append([1] + [rest[w] + (size - 1) * rest[w - 1] for w in range(1, m + 1)])
+        return ways[::-1]
 
     @property
     def epsilon(self) -> float:

@@ -26,10 +26,11 @@ from mpc_rr.estimation.matrix import (
     Codes,
     KeepOrUniform,
     MatrixError,
-    Uniform,
+    Truth,
     check_codes,
 )
 from mpc_rr.estimation.tables import make_consistent, shrunk
+from mpc_rr.randomness import Randomness
 
 MOST_VIEWS = 2000
 LARGEST_VIEW = 100_000_000
@@ -60,6 +61,15 @@ class SubsetMechanism:
         """The probability that the set holds the true value."""
         boosted = self.chosen * math.exp(min(self.epsilon, 700))
         return boosted / (boosted + self.size - self.chosen)
+
+    @property
+    def truth(self) -> Truth:
+        """Whether the set must hold the true value, as it is drawn; if not, it still may."""
+        other = math.exp(-self.epsilon)
+        total = self.chosen + (self.size - self.chosen) * other
+        return Truth.at_most(
+            self.chosen * -math.expm1(-self.epsilon) / total, self.size * other / total
+        )
 
     @property
     def miss(self) -> float:
@@ -104,25 +114,30 @@ class SubsetMechanism:
             square += chance * (expected**2 + max(spread, 0.0))
         return mean, square
 
-    def randomize(self, values: Codes, uniform: Uniform) -> Codes:
+    def randomize(self, values: Codes, rng: Randomness) -> Codes:
         """For each value a row of ``chosen`` different values, in no telling order."""
         values = check_codes(values, self.size)
         if self.chosen == 1:
             matrix = KeepOrUniform.from_epsilon(self.size, self.epsilon)
-            return matrix.randomize(values, uniform)[:, np.newaxis]
+            return matrix.randomize(values, rng)[:, np.newaxis]
         step = max(1, KEYS_AT_ONCE // self.size)
         pieces = [values[start : start + step] for start in range(0, len(values), step)]
-        drawn = [self._draw_sets(piece, uniform) for piece in pieces]
+        drawn = [self._draw_sets(piece, rng) for piece in pieces]
         return np.concatenate(drawn) if drawn else np.zeros((0, self.chosen), dtype=np.int64)
 
-    def _draw_sets(self, values: Codes, uniform: Uniform) -> Codes:
+    def _draw_sets(self, values: Codes, rng: Randomness) -> Codes:
+        """The truth is in the set if it is told, or by chance: then in the place of another value.
+
+        So at any ε the odds are as exact as those of `KeepOrUniform`, which is the same for sets
+        of one value.
+        """
         n = len(values)
-        holds_truth = uniform((n,)) < self.hit
-        keys = uniform((n, self.size))
-        # The true value comes first or last in the random order, as drawn; the rest is shuffled.
-        keys[np.arange(n), values] = np.where(holds_truth, -1.0, 2.0)
-        picked = np.argpartition(keys, self.chosen - 1, axis=1)[:, : self.chosen]
-        return np.sort(picked, axis=1)
+        held = self.truth.draw((n,), rng) | (rng.below(self.size, (n,)) < self.chosen)
+        sets = rng.subsets(self.size - 1, self.chosen, n)
+        sets += sets >= values[:, np.newaxis]
+        place = (np.arange(n), rng.below(self.chosen, (n,)).view(np.int64))
+        sets[place] = np.where(held, values, sets[place])
+        return np.sort(sets, axis=1)
 
     def estimate(self, reports: Codes, cells: int | None = None) -> Estimate:
         """Unbiased shares of the true values, or of equal groups of them, with standard errors.
@@ -262,16 +277,16 @@ class ViewDesign:
             for view in self.views
         }
 
-    def randomize(self, records: Codes, uniform: Uniform) -> ViewReports:
+    def randomize(self, records: Codes, rng: Randomness) -> ViewReports:
         """Each respondent draws a view uniformly and reports it."""
         checked = check_records(records, self.sizes)
-        drawn = (uniform((len(checked),)) * len(self.views)).astype(np.int64)
+        drawn = rng.below(len(self.views), (len(checked),)).view(np.int64)
         reports = {}
         for number, view in enumerate(self.views):
             mine = checked[drawn == number]
             shape = tuple(self.sizes[a] for a in view)
             joint = np.ravel_multi_index(tuple(mine[:, a] for a in view), shape)
-            reports[view] = self.mechanisms[view].randomize(joint, uniform)
+            reports[view] = self.mechanisms[view].randomize(joint, rng)
         return ViewReports(drawn, reports)
 
     def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:

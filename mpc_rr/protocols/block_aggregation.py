@@ -54,6 +54,8 @@ LARGEST_TABLE = 100_000
 LEAST_TRUTH = 0.001
 LEAST_FLOOR = 1e-4
 ROUNDING = 1e-9
+EXACT = 1e-12
+"""How far a printed bound on ε may be from what it is, relative to it, by rounding."""
 ANSWER = "block answer"
 """Under which a party keeps what it answered."""
 
@@ -195,7 +197,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             session.spend(self._disclosures(schema, view, epsilons))
             cells = [cell_of(schema, record, combination) for combination in view]
             told = [
-                int(respond(np.array([cell]), table, self.p, rng.fork(str(k)).uniform)[0])
+                int(respond(np.array([cell]), table, self.p, rng.fork(str(k)))[0])
                 for k, (cell, table) in enumerate(zip(cells, tables, strict=True))
             ]
             return np.array(told, dtype="<u4").tobytes()
@@ -227,7 +229,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 raise ValueError("a table is no distribution over its cells")
             if not float(table.min()) > 0:
                 raise ValueError("a table has a cell without any share: the answer would be bare")
-            if float(table.min()) < self.floor / cells * (1 - ROUNDING):
+            most = epsilon_bound(self.p, self.floor, cells)
+            if answer_epsilon(self.p, table) > most * (1 + EXACT):
                 raise ValueError(f"a table goes below the floor of {self.floor}")
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────

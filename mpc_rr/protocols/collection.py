@@ -38,7 +38,7 @@ from mpc_rr.schema import Record, Schema
 MARK_BYTES = 8
 LARGEST_EPSILON = 30.0
 LARGEST_DOMAIN = 2**31
-"""A draw has 53 random bits; beyond this they would not reach every value alike."""
+"""So many combinations one answer may have; where a cell is sent, its number has four bytes."""
 
 
 class Answer(Message, frozen=True):
@@ -120,7 +120,7 @@ async def collect_party(
     truth = np.array([record], dtype=np.int64)
     codes = session.once(
         "answer",
-        lambda rng: pack_record(design.randomize(truth, rng.uniform)[0]),
+        lambda rng: pack_record(design.randomize(truth, rng)[0]),
         given=design_mark(design),
     )
 
@@ -170,12 +170,12 @@ async def collect_coordinator(
 
 
 def check_design(design: Design) -> None:
-    """`InputError` unless reports by this design can be drawn exactly and estimated from."""
+    """`InputError` unless reports by this design protect somebody and can be estimated from."""
     for matrix in design.matrices:
         if matrix.size > LARGEST_DOMAIN:
             raise InputError(
-                f"a cluster has {matrix.size:,} combinations; more than {LARGEST_DOMAIN:,} cannot "
-                "be drawn exactly; ask for fewer attributes at once"
+                f"a cluster has {matrix.size:,} combinations; at most {LARGEST_DOMAIN:,} are "
+                "allowed; ask for fewer attributes at once"
             )
         if matrix.condition > WORST_CONDITION:
             raise InputError("nothing of the true answers would be left; randomize less")

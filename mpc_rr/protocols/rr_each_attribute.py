@@ -79,9 +79,7 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     async def party(self, session: PartySession, schema: Schema, record: Record) -> RandomizedPairs:
         """A party's steps."""
         design, truth = self.design(schema), np.array([record], dtype=np.int64)
-        codes = session.once(
-            "first", lambda rng: pack_record(design.randomize(truth, rng.uniform)[0])
-        )
+        codes = session.once("first", lambda rng: pack_record(design.randomize(truth, rng)[0]))
         await session.report(FirstAnswer(codes))
 
         def in_order(message: ReportedPairs) -> None:

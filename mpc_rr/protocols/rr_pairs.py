@@ -109,5 +109,5 @@ def _randomize(
     cells = []
     for (i, j), matrix in zip(layout.pairs, matrices, strict=True):
         truth = np.array([record[i] * layout.sizes[j] + record[j]])
-        cells.append(int(matrix.randomize(truth, rng.uniform)[0]))
+        cells.append(int(matrix.randomize(truth, rng)[0]))
     return np.array(cells, dtype="<u4").tobytes()

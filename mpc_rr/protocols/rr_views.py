@@ -106,7 +106,7 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
 
         # Steps 2 and 3: draw a view and report it, once and for all.
         def draw(rng: Randomness) -> bytes:
-            drawn = design.randomize(truth, rng.uniform)
+            drawn = design.randomize(truth, rng)
             number = int(drawn.drawn[0])
             cells = drawn.reports[design.views[number]][0]
             return np.array([number, *cells], dtype="<u4").tobytes()

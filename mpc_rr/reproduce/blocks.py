@@ -21,6 +21,7 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.matrix import Array, Codes
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.result import Bars, Claim, Entry, Lines, Reproduction
 from mpc_rr.reproduce.runs import OnProgress, repeat
 from mpc_rr.study.bif import Network, read_bif
@@ -83,7 +84,7 @@ def _one_test(ways: int, rng: np.random.Generator) -> tuple[bool, bool]:
     for dependence in (DEPENDENCE, 0.0):
         table = dependent_table(ways, dependence)
         cells = rng.choice(table.size, size=PEOPLE, p=table.ravel() / table.sum())
-        run = collect(cells, table.size, 0.5, BLOCK, rng.random)
+        run = collect(cells, table.size, 0.5, BLOCK, SeededRandomness.from_generator(rng))
         test = independence_test(table.shape, run.answered, rng.random, samples=TESTED_WITH)
         found.append(test.rejected)
     return found[0], found[1]
@@ -148,7 +149,7 @@ def _one_distance(
     for number in chosen:
         cells, size = _cells(records, sizes, combinations[number])
         true = np.bincount(cells, minlength=size).astype(np.float64)
-        run = collect(cells, size, p, BLOCK, rng.random)
+        run = collect(cells, size, p, BLOCK, SeededRandomness.from_generator(rng))
         every = project_to_simplex(pooled(run.answered).shares) * PEOPLE
         last = project_to_simplex(run.by_block[-1]) * PEOPLE
         best = likely(run.answered) * PEOPLE
@@ -216,7 +217,7 @@ def distances(p: float, epsilon: float, number: int, data: Path, runs: int, seed
 def _one_convergence(share: float, block: int, p: float, rng: np.random.Generator) -> float:
     """How many answers were needed until the estimate of one share stayed within its interval."""
     cells = (rng.random(block * FIGURE_ROUNDS) < share).astype(np.int64)
-    run = collect(cells, 2, p, block, rng.random)
+    run = collect(cells, 2, p, block, SeededRandomness.from_generator(rng))
     estimates = run.by_block[:, 1].tolist()
     widths = [
         interval_width(min(max(e, 0.001), 0.999), block, p, float(t))

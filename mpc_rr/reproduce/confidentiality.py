@@ -10,6 +10,7 @@ from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.matrix import Array, Codes, DistanceWeighted
 from mpc_rr.estimation.planning import pairs_of
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.queries import joint_counts
 from mpc_rr.reproduce.result import Bars, Claim, HeatMap, Reproduction
@@ -67,7 +68,9 @@ class HistogramRun:
             DistanceWeighted([sizes[a] for a in cluster], self.stay) for cluster in clusters
         )
         design = Design(sizes, tuple(clusters), matrices)
-        fitted = Fitted(design, design.randomize(self.records.codes, rng.random))
+        fitted = Fitted(
+            design, design.randomize(self.records.codes, SeededRandomness.from_generator(rng))
+        )
         edges = np.cumsum([0, *sizes])
         raw, estimated = (np.full((edges[-1], edges[-1]), np.nan) for _ in range(2))
         for i, j in pairs_of(sizes):
@@ -88,7 +91,7 @@ class HistogramRun:
         for i, j in pairs_of(sizes):
             matrix = DistanceWeighted((sizes[i], sizes[j]), self.stay)
             joint = self.records.codes[:, i] * sizes[j] + self.records.codes[:, j]
-            reported = matrix.randomize(joint, rng.random)
+            reported = matrix.randomize(joint, SeededRandomness.from_generator(rng))
             table = np.bincount(reported, minlength=matrix.size).reshape(sizes[i], sizes[j])
             dependences[i, j] = dependences[j, i] = cramers_v(table).value or 0.0
         graph = dependence_graph(names, dependences)

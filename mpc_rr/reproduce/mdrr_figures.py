@@ -12,6 +12,7 @@ from mpc_rr.estimation.distribution import absolute_error_factor
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import shrunk_pair
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.mdrr_tables import KEEPS
 from mpc_rr.reproduce.queries import (
@@ -62,7 +63,12 @@ class RandomizedRun:
         pair = random_pair(len(self.records.sizes), rng)
         sizes = tuple(self.records.sizes[a] for a in pair)
         design = rr_independent(sizes, self.keep)
-        fitted = Fitted(design, design.randomize(self.records.codes[:, list(pair)], rng.random))
+        fitted = Fitted(
+            design,
+            design.randomize(
+                self.records.codes[:, list(pair)], SeededRandomness.from_generator(rng)
+            ),
+        )
         truth = joint_counts(self.records, pair)
         tables = {
             "Randomized": fitted.counts((0, 1)) / fitted.n,
@@ -172,7 +178,9 @@ class MethodsRun:
         clustered = self._clustered(keep)
         joint = rr_joint(sizes, independent.epsilon)
         alone, grouped, whole = (
-            Fitted(design, design.randomize(self.records.codes, rng.random))
+            Fitted(
+                design, design.randomize(self.records.codes, SeededRandomness.from_generator(rng))
+            )
             for design in (independent, clustered, joint)
         )
         return {

@@ -22,6 +22,7 @@ from mpc_rr import (
     study_from_frame,
     verify,
 )
+from mpc_rr.randomness import SeededRandomness
 
 frame = {
     "car": ["yes", "no", "no", "yes", "no", "yes"] * 5,
@@ -41,7 +42,7 @@ records = records_from_frame(frame, study.schema)
 domain: Domain = Domain.of(study.schema)
 design: mpc_rr.Design = domain.independent(keep=0.6)
 rng = np.random.default_rng(1)
-fitted = mpc_rr.Fitted(design, design.randomize(records, rng.random))
+fitted = mpc_rr.Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
 estimated: Table = NamedEstimates(study.schema, fitted).table("car", "place")
 counted: Table = count_table(records, study.schema, "car")
 groups = mdav(Microdata.of(study.schema.attributes, [tuple(row) for row in records.tolist()]), 3)

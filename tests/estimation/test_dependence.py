@@ -14,6 +14,7 @@ from mpc_rr.estimation.dependence import (
     quantile_bins,
 )
 from mpc_rr.estimation.designs import rr_independent
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, interval_labels
 
 tables = arrays(
@@ -116,7 +117,9 @@ def test_dependences_of_randomized_records_keep_their_rank():
     close = np.where(rng.random(20_000) < 0.8, first, rng.integers(0, 3, 20_000))
     far = np.where(rng.random(20_000) < 0.3, first, rng.integers(0, 3, 20_000))
     records = np.stack([first, close, far], axis=1)
-    reported = rr_independent((3, 3, 3), 0.5).randomize(records, rng.random)
+    reported = rr_independent((3, 3, 3), 0.5).randomize(
+        records, SeededRandomness.from_generator(rng)
+    )
     true, seen = (dependences_of_records(r, (3, 3, 3)) for r in (records, reported))
     assert true[0, 1] > true[1, 2] > 0
     assert true[0, 1] > seen[0, 1] > seen[0, 2] > seen[1, 2] > 0

@@ -16,6 +16,7 @@ from mpc_rr.estimation.designs import (
 from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform, MatrixError
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import likely_pair
+from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3, 2)
 
@@ -47,7 +48,7 @@ DESIGNS = {
 def test_the_joint_of_all_attributes_is_estimated_without_bias(name, attributes):
     """Every cell within 5 standard errors (a false alarm in a hundred thousand seeds)."""
     records, design = people(), DESIGNS[name]
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(1)))
     estimate = fitted.unbiased(attributes)
     error = abs(estimate.shares - truth(records, attributes))
     assert (error < 5 * estimate.standard_errors).all()
@@ -57,7 +58,7 @@ def test_the_joint_of_all_attributes_is_estimated_without_bias(name, attributes)
 @pytest.mark.parametrize("attributes", [(0,), (1, 0), (0, 2), (2, 1)])
 def test_tables_of_some_attributes(name, attributes):
     records, design = people(), DESIGNS[name]
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(2).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(2)))
     estimate = fitted.unbiased(attributes)
     assert (abs(estimate.shares - truth(records, attributes)) < 5 * estimate.standard_errors).all()
     subset = np.zeros(estimate.shares.shape)
@@ -69,7 +70,7 @@ def test_tables_of_some_attributes(name, attributes):
 
 def test_between_clusters_the_paper_multiplies():
     records, design = people(), DESIGNS["clusters"]
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(3).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(3)))
     table = fitted.table((2, 0))
     np.testing.assert_allclose(table, np.outer(fitted.table((2,)), fitted.table((0,))))
     np.testing.assert_allclose(fitted.table((0, 1)), truth(records, (0, 1)), atol=0.02)
@@ -80,7 +81,7 @@ def test_between_clusters_the_paper_multiplies():
 def test_every_repair_gives_a_distribution(repair):
     design = rr_clusters(SIZES, [(0, 1), (2,)], [0.4] * 3)
     records = people(200)
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(4).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(4)))
     table = fitted.table((0, 1), repair)
     assert table.min() >= 0
     assert table.sum() == pytest.approx(1)
@@ -90,7 +91,7 @@ def test_a_huge_joint_is_never_enumerated():
     sizes = (1000, 1000, 1000, 2)
     design = rr_joint(sizes, 25.0)
     records = np.random.default_rng(0).integers(0, 2, (5000, 4))
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(1)))
     estimate = fitted.unbiased((0, 3))
     assert estimate.shares[:2].sum() == pytest.approx(1, abs=0.05)
     with pytest.raises(InputError, match="2,000,000,000 combinations are too many"):
@@ -155,7 +156,7 @@ def test_a_pair_by_likelihood_does_not_depend_on_the_order_it_is_asked_in():
     dense = Dense(0.6 * np.eye(6) + 0.4 * rng.dirichlet(np.ones(6), 6))
     design = Design((2, 3), ((0, 1),), (dense,))
     records = np.stack([rng.integers(0, 2, 2000), rng.integers(0, 3, 2000)], axis=1)
-    fitted = Fitted(design, design.randomize(records, rng.random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
     np.testing.assert_allclose(likely_pair(fitted, 1, 0), likely_pair(fitted, 0, 1).T)
 
 
@@ -180,7 +181,7 @@ def test_a_table_of_a_huge_cluster_comes_from_its_own_reports(monkeypatch):
     rng = np.random.default_rng(1)
     records = np.stack([rng.integers(0, size, 500) for size in (2, 3, 4)], axis=1)
     design = rr_joint((2, 3, 4), 5.0)
-    fitted = Fitted(design, design.randomize(records, rng.random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
     expected = fitted.small_table((2, 0))
     monkeypatch.setattr(designs, "ENUMERABLE", 20)
     np.testing.assert_allclose(fitted.table((2, 0)), expected)
@@ -192,7 +193,7 @@ def test_synthetic_records_follow_the_estimated_clusters():
     records = np.stack([rng.integers(0, size, 3000) for size in (2, 3, 2)], axis=1)
     records[:, 2] = records[:, 0]
     design = rr_clusters((2, 3, 2), [(0, 2), (1,)], [2.0] * 3)
-    fitted = Fitted(design, design.randomize(records, rng.random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
     drawn = fitted.synthesize(20_000, rng.random)
     margins = [(cluster, fitted.cluster_joint(cluster)) for cluster in design.clusters]
     adjusted = adjust(fitted.reported, margins, (2, 3, 2))

@@ -16,6 +16,7 @@ from mpc_rr.estimation.domain import Domain
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import best_pair_tables
 from mpc_rr.estimation.views import ViewDesign, best_views
+from mpc_rr.randomness import SeededRandomness
 
 DOMAIN = Domain(("sex", "age", "car", "pets"), (2, 3, 2, 4))
 
@@ -88,7 +89,7 @@ def test_views_are_those_of_the_numbers():
 def test_results_are_keyed_by_names():
     records = random_records(500, DOMAIN.sizes)
     design = DOMAIN.independent(0.7)
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(1)))
     tables = best_pair_tables(fitted, classes=2)
     named = DOMAIN.named(tables)
     assert list(named) == list(DOMAIN.pairs) == list(itertools.combinations(DOMAIN.names, 2))

@@ -16,6 +16,7 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import write_results
 from mpc_rr.running import run_study
@@ -96,7 +97,7 @@ def test_intervals_hold_what_they_promise(kind):
         design = rr_independent(SIZES, 0.6)
     held = 0
     for _ in range(1000):
-        reported = design.randomize(records, rng.random)
+        reported = design.randomize(records, SeededRandomness.from_generator(rng))
         fitted = FittedViews(design, reported) if kind == "views" else Fitted(design, reported)
         answer = Estimates(make_schema(SIZES), fitted).query(condition)
         held += answer.interval[0] <= truth <= answer.interval[1]
@@ -108,7 +109,7 @@ def test_intervals_hold_what_they_promise(kind):
 def test_adjusted_weights_give_the_estimated_margins():
     records = people(3000)
     design = rr_independent(SIZES, 0.5)
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(1)))
     weights = adjusted_weights(fitted)
     assert weights.sum() == pytest.approx(1)
     for attribute in range(3):

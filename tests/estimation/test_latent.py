@@ -12,6 +12,7 @@ from mpc_rr.estimation.latent import Answers, LatentClasses, latent_classes
 from mpc_rr.estimation.matrix import DistanceWeighted, MatrixError
 from mpc_rr.estimation.tables import best_pair_tables, shrunk_pair
 from mpc_rr.estimation.views import SubsetMechanism, ViewDesign, all_views
+from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3, 4)
 
@@ -63,7 +64,7 @@ def test_the_likelihood_is_that_of_the_definition_and_never_falls(seed):
     records = people(40, seed)
     design = ViewDesign(SIZES, all_views(3, 2), 1.0)
     assert any(m.chosen > 1 for m in design.mechanisms.values())
-    answers = design.answers(design.randomize(records, np.random.default_rng(seed).random))
+    answers = design.answers(design.randomize(records, SeededRandomness(seed)))
     before = None
     for iterations in (1, 2, 5):
         options = {"classes": 3, "tolerance": -1, "prior": 0}
@@ -82,7 +83,7 @@ def test_the_likelihood_is_that_of_the_definition_and_never_falls(seed):
 def test_one_class_is_independence_and_many_find_the_dependence(clusters):
     records = people(30_000)
     design = rr_clusters(SIZES, clusters, [1.5] * 3)
-    fitted = Fitted(design, design.randomize(records, np.random.default_rng(1).random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(1)))
     one = latent_classes(fitted.answers(), SIZES, fitted.n, classes=1)
     np.testing.assert_allclose(
         one.table((0, 1)), np.outer(one.table((0,)), one.table((1,))), atol=1e-12
@@ -110,7 +111,7 @@ def test_tables_and_synthetic_records_come_from_the_same_joint():
 
 def test_the_same_answers_give_the_same_fit():
     design = rr_independent(SIZES, 0.4)
-    fitted = Fitted(design, design.randomize(people(500), np.random.default_rng(3).random))
+    fitted = Fitted(design, design.randomize(people(500), SeededRandomness(3)))
     first, second = (latent_classes(fitted.answers(), SIZES, 500) for _ in range(2))
     np.testing.assert_array_equal(first.table((0, 1)), second.table((0, 1)))
 
@@ -120,7 +121,7 @@ def test_best_tables_beat_shrinking_towards_independence():
     design, errors = rr_independent(SIZES, 0.4), {"best": 0.0, "shrunk": 0.0}
     for seed in range(10):
         records = people(4000, seed)
-        fitted = Fitted(design, design.randomize(records, np.random.default_rng(seed).random))
+        fitted = Fitted(design, design.randomize(records, SeededRandomness(seed)))
         best = best_pair_tables(fitted, classes=4)
         for pair, found in best.items():
             errors["best"] += abs(found - table(records, pair)).sum()
@@ -134,7 +135,7 @@ def test_starting_margins_allow_for_subset_selection():
     design = ViewDesign(SIZES, [(0, 2), (1, 2)], 0.8)
     assert design.mechanisms[1, 2] == SubsetMechanism.best(12, 0.8)
     assert design.mechanisms[1, 2].chosen > 1
-    answers = design.answers(design.randomize(records, np.random.default_rng(4).random))
+    answers = design.answers(design.randomize(records, SeededRandomness(4)))
     start = latent_classes(answers, SIZES, len(records), classes=1, most_iterations=1)
     for attribute in range(3):
         np.testing.assert_allclose(
@@ -176,7 +177,7 @@ def test_many_attributes_do_not_underflow():
     rng = np.random.default_rng(0)
     records = rng.integers(0, 10, (30, 200))
     design = rr_clusters(sizes, [(a,) for a in range(200)], [4.0] * 200)
-    fitted = Fitted(design, design.randomize(records, rng.random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
     fit = latent_classes(fitted.answers(), sizes, 30, classes=3, most_iterations=5)
     assert np.isfinite(fit.table((0, 1))).all()
     assert np.isfinite(fit.log_likelihood)
@@ -189,7 +190,7 @@ def test_a_hundred_respondents_do_not_make_the_classes_follow_the_noise():
         rng = np.random.default_rng(seed)
         records = np.stack([rng.integers(0, 4, 60), rng.integers(0, 3, 60)], axis=1)
         design = rr_independent((4, 3), 0.5)
-        fitted = Fitted(design, design.randomize(records, rng.random))
+        fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
         for prior in errors:
             model = latent_classes(fitted.answers(), (4, 3), 60, prior=prior)
             errors[prior] += abs(model.table((0, 1)) - np.full((4, 3), 1 / 12)).sum()

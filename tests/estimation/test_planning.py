@@ -19,6 +19,7 @@ from mpc_rr.estimation.planning import (
     plan,
 )
 from mpc_rr.estimation.views import ViewDesign, all_views, guessed_shares, view_pair_error
+from mpc_rr.randomness import SeededRandomness
 
 SIZES = (3, 4, 5, 2)
 N = 20_000
@@ -55,7 +56,7 @@ def test_predicted_and_observed_error_agree_within_10_percent(design):
     predicted = np.mean([design_pair_error(design, p, N, truth) for p in truth])
     observed = []
     for _ in range(20):
-        fitted = Fitted(design, design.randomize(records, rng.random))
+        fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
         observed.append(np.mean([abs(fitted.unbiased(p).shares - truth[p]).sum() for p in truth]))
     assert np.mean(observed) == pytest.approx(predicted, rel=0.1)
 
@@ -70,7 +71,7 @@ def test_predicted_and_observed_error_of_views_agree_within_10_percent(together,
     predicted = np.mean([view_pair_error(SIZES, views, epsilon, p, N, truth) for p in truth])
     observed = []
     for _ in range(30):
-        reports = design.randomize(records, rng.random)
+        reports = design.randomize(records, SeededRandomness.from_generator(rng))
         found = [abs(design.estimate(reports, p).shares - truth[p]).sum() for p in truth]
         observed.append(np.mean(found))
     assert np.mean(observed) == pytest.approx(predicted, rel=0.1)
@@ -157,6 +158,8 @@ def test_the_predicted_error_of_blocks_comes_out():
     found = []
     for seed in range(400):
         rng = np.random.default_rng(seed)
-        run = collect(rng.permutation(cells), 4, 0.4, 100, rng.random, floor=0.5)
+        run = collect(
+            rng.permutation(cells), 4, 0.4, 100, SeededRandomness.from_generator(rng), floor=0.5
+        )
         found.append(np.abs(pooled(run.answered).shares - truth).sum())
     assert np.mean(found) == pytest.approx(_block_error(truth, 0.4, 0.5, 4000), rel=0.06)

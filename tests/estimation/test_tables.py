@@ -16,6 +16,7 @@ from mpc_rr.estimation.tables import (
     shrunk_pair,
     synthesize,
 )
+from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3, 2, 4)
 
@@ -96,7 +97,7 @@ def test_shrinking_helps_where_there_is_nothing_and_does_not_harm_where_there_is
         np.add.at(truth, tuple(records.T), 1 / len(records))
         shrunk_error = raw_error = 0.0
         for _ in range(20):
-            fitted = Fitted(design, design.randomize(records, rng.random))
+            fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
             raw_error += abs(fitted.unbiased((0, 1)).shares - truth).sum()
             shrunk_error += abs(shrunk_pair(fitted, 0, 1) - truth).sum()
         assert shrunk_error < factor * raw_error
@@ -106,7 +107,7 @@ def test_the_likely_pair_is_near_the_truth():
     rng = np.random.default_rng(5)
     records = np.repeat(rng.integers(0, 3, (20_000, 1)), 2, axis=1)
     design = rr_independent((3, 3), 0.5)
-    fitted = Fitted(design, design.randomize(records, rng.random))
+    fitted = Fitted(design, design.randomize(records, SeededRandomness.from_generator(rng)))
     truth = np.diag(np.bincount(records[:, 0]) / 20_000)
     np.testing.assert_allclose(likely_pair(fitted, 0, 1), truth, atol=0.03)
 

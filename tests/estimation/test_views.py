@@ -15,6 +15,7 @@ from mpc_rr.estimation.views import (
     guessed_shares,
     view_pair_error,
 )
+from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3, 4)
 
@@ -30,7 +31,7 @@ def people(n, seed=0):
 def test_reported_sets_have_the_probabilities_of_the_mechanism(size, epsilon, chosen):
     """All sets with the true value are equally likely, so are all without; χ² at 1 in 10,000."""
     mechanism, n = SubsetMechanism(size, epsilon, chosen), 60_000
-    rows = mechanism.randomize(np.full(n, 1), np.random.default_rng(2).random)
+    rows = mechanism.randomize(np.full(n, 1), SeededRandomness(2))
     sets = list(itertools.combinations(range(size), chosen))
     found = np.zeros(len(sets))
     for row, count in zip(*np.unique(rows, axis=0, return_counts=True), strict=True):
@@ -68,7 +69,9 @@ def test_pooled_tables_are_unbiased_and_their_intervals_cover(epsilon, together)
     hits, shares = [], []
     for _ in range(300):
         records = people(3000, seed=rng.integers(2**32))
-        estimate = design.estimate(design.randomize(records, rng.random), (0, 1))
+        estimate = design.estimate(
+            design.randomize(records, SeededRandomness.from_generator(rng)), (0, 1)
+        )
         low, high = estimate.interval()
         hits.append((low <= truth) & (truth <= high))
         shares.append(estimate.shares)
@@ -81,7 +84,7 @@ def test_more_respondents_than_a_buffer_holds():
     """numpy's index routines went wrong on columns of more than 8,192 numbers."""
     records = people(30_000)
     design = ViewDesign(SIZES, [(0, 1, 2)], 30.0)
-    estimate = design.estimate(design.randomize(records, np.random.default_rng(0).random), (1, 2))
+    estimate = design.estimate(design.randomize(records, SeededRandomness(0)), (1, 2))
     truth = np.zeros((3, 4))
     np.add.at(truth, (records[:, 1], records[:, 2]), 1 / len(records))
     np.testing.assert_allclose(estimate.shares, truth, atol=1e-6)
@@ -89,7 +92,7 @@ def test_more_respondents_than_a_buffer_holds():
 
 def test_pair_tables_are_distributions_that_agree():
     design = ViewDesign(SIZES, all_views(3, 2), 1.0)
-    tables = design.pair_tables(design.randomize(people(2000), np.random.default_rng(1).random))
+    tables = design.pair_tables(design.randomize(people(2000), SeededRandomness(1)))
     for table in tables.values():
         assert table.min() >= 0
         assert table.sum() == pytest.approx(1)
@@ -126,7 +129,7 @@ def test_bad_input_is_told(call, says, kind):
 
 def test_attributes_that_no_view_holds_together_are_told():
     design = ViewDesign(SIZES, [(0, 1)], 1.0)
-    reports = design.randomize(people(5), np.random.default_rng(0).random)
+    reports = design.randomize(people(5), SeededRandomness(0))
     with pytest.raises(InputError, match="no reported view holds"):
         design.estimate(reports, (0, 2))
 
@@ -162,7 +165,9 @@ def test_views_with_hardly_any_respondents_do_not_decide_alone():
     truth = (records[:, 0] == 1).mean()
     held = 0
     for _ in range(400):
-        estimate = design.estimate(design.randomize(records, rng.random), (0,))
+        estimate = design.estimate(
+            design.randomize(records, SeededRandomness.from_generator(rng)), (0,)
+        )
         low, high = estimate.interval()
         assert (estimate.standard_errors > 0).all()
         held += low[1] <= truth <= high[1]
@@ -171,7 +176,7 @@ def test_views_with_hardly_any_respondents_do_not_decide_alone():
 
 def test_a_pair_that_no_view_holds_comes_from_the_model():
     design = ViewDesign(SIZES, [(0, 1), (1, 2)], 3.0)
-    tables = design.pair_tables(design.randomize(people(2000), np.random.default_rng(1).random))
+    tables = design.pair_tables(design.randomize(people(2000), SeededRandomness(1)))
     assert tables[0, 2].sum() == pytest.approx(1)
 
 
@@ -192,6 +197,6 @@ def test_many_attributes_get_small_views():
 
 def test_large_views_are_drawn_in_pieces():
     mechanism = SubsetMechanism(50_000, 1.0, 10)
-    rows = mechanism.randomize(np.full(200, 7), np.random.default_rng(0).random)
+    rows = mechanism.randomize(np.full(200, 7), SeededRandomness(0))
     assert rows.shape == (200, 10)
     assert (np.diff(rows, axis=1) > 0).all()

@@ -37,6 +37,7 @@ from mpc_rr.protocols.block_aggregation import (
     Question,
 )
 from mpc_rr.publication.blocks import AnsweredOneBlock
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
 from mpc_rr.running import run_study
@@ -210,7 +211,14 @@ def test_answers_confirm_the_true_price_of_every_table_of_a_run():
             if rarest == other:  # the uniform table
                 other = rarest + 1
             told = [
-                Counter(respond(np.full(40_000, truth), table, BLOCKS.p, rng.random).tolist())
+                Counter(
+                    respond(
+                        np.full(40_000, truth),
+                        table,
+                        BLOCKS.p,
+                        SeededRandomness.from_generator(rng),
+                    ).tolist()
+                )
                 for truth in (rarest, other)
             ]
             counts = told[0][rarest], told[1][rarest]

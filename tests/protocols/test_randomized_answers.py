@@ -32,7 +32,7 @@ def drawn_by(study, name, record, design, label="answer", given=None):
     text = ",".join(map(str, record)).encode()
     parts = (b"mpc-rr answer v1", study.promise, label.encode(), given, text)
     key = hmac.digest(secret, b"".join(len(p).to_bytes(8, "big") + p for p in parts), "sha256")
-    return design.randomize(np.array([record]), KeyedRandomness(key).uniform)[0]
+    return design.randomize(np.array([record]), KeyedRandomness(key))[0]
 
 
 @pytest.mark.parametrize("protocol", COLLECTIONS.values(), ids=COLLECTIONS.keys())

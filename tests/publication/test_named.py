@@ -20,6 +20,7 @@ from mpc_rr.publication.named import (
     dependences_by_name,
 )
 from mpc_rr.publication.parts import Axis, Table
+from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Schema
 
 SCHEMA = Schema(
@@ -43,7 +44,7 @@ def records():
 @pytest.fixture(scope="module")
 def named(records):
     design = DOMAIN.clustered([("size", "worn")], 2.0)
-    reported = design.randomize(records, np.random.default_rng(4).random)
+    reported = design.randomize(records, SeededRandomness(4))
     return NamedEstimates(SCHEMA, Fitted(design, reported))
 
 
@@ -83,7 +84,7 @@ def test_conditions_are_asked_in_words(named, records):
 
 def test_views_are_asked_for_by_name_too(records):
     design = DOMAIN.views(4.0, [("sex", "size"), ("size", "worn"), ("sex", "worn")])
-    reports = design.randomize(records, np.random.default_rng(5).random)
+    reports = design.randomize(records, SeededRandomness(5))
     named = NamedEstimates(SCHEMA, FittedViews(design, reports))
     assert named.table("worn", "size").shape == (3, 3)
     assert set(named.pairs) == set(DOMAIN.pairs)
