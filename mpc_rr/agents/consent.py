@@ -11,9 +11,8 @@ import msgspec
 from mpc_rr.agents.account import Account
 from mpc_rr.errors import MpcRrError
 from mpc_rr.privacy.accountant import Accountant
-from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure, bounded, told_in_words
+from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure, bounded, told_in_words
 from mpc_rr.privacy.odds import certainty, in_words
-from mpc_rr.publication.cautions import Caution
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 

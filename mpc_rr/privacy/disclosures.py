@@ -140,6 +140,16 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
     truth: float
     epsilon: float
     claimed: float
+    views: int = 1
+    """It is one of so many groups of answers that a party may be asked for, and none costs more."""
+
+    @property
+    def how(self) -> str:
+        """Which answers these are is not known before one is asked."""
+        how = super().how
+        if self.views == 1:
+            return how
+        return f"{how}; these are one of {self.views} groups that may be asked for, none costs more"
 
 
 class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
@@ -285,15 +295,22 @@ def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
         return f"Nobody has stated what this tells of {whose} answers: it may be everything."
     if events and all(event.added_up for event in events):
         if math.isinf(cost):
-            return (
-                "Only totals are seen, but no ε bounds what exact totals tell of one person: a "
-                "count of 1 shows that somebody with these answers took part."
-            )
+            return "Only totals are seen, but no ε bounds what exact totals tell of one person."
         if all(isinstance(event, NoisySum) for event in events):
             return f"Only totals with noise are seen. {in_words(cost, you=you, source='them')}"
         worst = in_words(cost, you=you)
         return f"Only totals are seen. At worst, if all others pooled what they know: {worst}"
     return in_words(cost, you=you)
+
+
+class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that a study file allows to happen to a respondent, and what would prevent it."""
+
+    text: str
+    prevented_by: str
+
+    def __str__(self) -> str:
+        return f"{self.text} What would prevent it: {self.prevented_by}."
 
 
 class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -309,9 +326,13 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Against whoever sees only totals."""
     central_delta: float
     in_words: str
+    accountant: str = ""
+    """By whose rules the readings add up."""
+    cautions: tuple[Caution, ...] = ()
+    """What a respondent was told beforehand that may happen."""
 
     @classmethod
-    def of(cls, events: Sequence[Disclosure]) -> "Privacy":
+    def of(cls, events: Sequence[Disclosure], cautions: Sequence[Caution] = ()) -> "Privacy":
         """What follows from the events."""
         reading = Accountant().read(events)
         return cls(
@@ -322,4 +343,6 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             central_epsilon=bounded(reading.central),
             central_delta=reading.delta,
             in_words=told_in_words(events),
+            accountant=reading.accountant,
+            cautions=tuple(cautions),
         )

@@ -155,9 +155,12 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
 
     def _disclosures(
-        self, schema: Schema, view: CombinationView, epsilons: list[float]
+        self, schema: Schema, view: CombinationView, epsilons: list[float], *, asked: bool = False
     ) -> list[Disclosure]:
-        """One event for each combination; the paper counts all of them as one."""
+        """One event for each combination; the paper counts all of them as one.
+
+        ``asked``: the party has been asked for this view; otherwise it may be any.
+        """
         claimed = claimed_epsilon(self.p) / len(view)
         return [
             AdaptiveResponse(
@@ -166,6 +169,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 truth=self.p,
                 epsilon=epsilon,
                 claimed=claimed,
+                views=1 if asked else len(self.views(schema)),
             )
             for combination, epsilon in zip(view, epsilons, strict=True)
         ]
@@ -194,7 +198,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         mark = question.digest
 
         def draw(rng: Randomness) -> bytes:
-            session.spend(self._disclosures(schema, view, epsilons))
+            session.spend(self._disclosures(schema, view, epsilons, asked=True))
             cells = [cell_of(schema, record, combination) for combination in view]
             told = [
                 int(respond(np.array([cell]), table, self.p, rng.fork(str(k)))[0])

@@ -36,7 +36,7 @@ from mpc_rr.anonymization.table import Microdata
 from mpc_rr.errors import Dropout, InputError, Misconduct, listing
 from mpc_rr.network.envelope import COORDINATOR, Message, Way, encode_parts
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Disclosure, InGroup, Told
+from mpc_rr.privacy.disclosures import Caution, Disclosure, InGroup, Told
 from mpc_rr.protocols.board.board import (
     ENTRY_BYTES,
     Announced,
@@ -56,7 +56,6 @@ from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
 from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys
 from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
 from mpc_rr.protocols.mix.relays import MixOptions
-from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema

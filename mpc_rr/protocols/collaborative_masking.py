@@ -34,7 +34,7 @@ from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.network.envelope import COORDINATOR, Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Disclosure, Masked, Told
+from mpc_rr.privacy.disclosures import Caution, Disclosure, Masked, Told
 from mpc_rr.protocols.board.board import (
     ENTRY_BYTES,
     Board,
@@ -61,7 +61,6 @@ from mpc_rr.protocols.mix.cascade import (
     relay_role,
 )
 from mpc_rr.protocols.mix.relays import MixOptions
-from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness

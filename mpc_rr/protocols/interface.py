@@ -14,8 +14,8 @@ import msgspec
 from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure
-from mpc_rr.publication.cautions import Caution, cautions_of
+from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure
+from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
 from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema

@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from mpc_rr.privacy.disclosures import Disclosure, ExactSum, InGroup, Masked, Unstated
+from mpc_rr.privacy.disclosures import (
+    Caution,
+    Disclosure,
+    ExactSum,
+    InGroup,
+    Masked,
+    Unstated,
+)
 from mpc_rr.publication.ending import Setting
 
 FEW = 0.5
 """A study that may go on with a smaller part of those expected is said to."""
-
-
-class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that this study file allows to happen, and what would prevent it."""
-
-    text: str
-    prevented_by: str
 
 
 def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:

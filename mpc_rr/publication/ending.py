@@ -3,14 +3,14 @@
 import contextlib
 import hashlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
 from mpc_rr.errors import one_line
-from mpc_rr.privacy.disclosures import Disclosure, Privacy
+from mpc_rr.privacy.disclosures import Caution, Disclosure, Privacy
 from mpc_rr.publication.parts import (
     Absence,
     Figure,
@@ -133,12 +133,21 @@ def dropped_out(lost: dict[str, str]) -> tuple[Absence, ...]:
     return tuple(found)
 
 
+class Promising(Protocol):
+    """What a protocol says of itself in every study."""
+
+    def stated(self, study: Setting) -> Sequence[Disclosure]:
+        """What a party discloses."""
+
+    def cautions(self, study: Setting) -> Sequence[Caution]:
+        """What a respondent is told beforehand that may happen."""
+
+    def notes(self, study: Setting) -> Sequence[Note]:
+        """What it does not promise."""
+
+
 def published(
-    ending: Ending,
-    study: Setting,
-    disclosures: Callable[[Setting], Sequence[Disclosure]],
-    excluded: Sequence[Absence] = (),
-    notes: Callable[[Setting], Sequence[Note]] = lambda _: (),
+    ending: Ending, study: Setting, protocol: Promising, excluded: Sequence[Absence] = ()
 ) -> Publication:
     """Everything an ending publishes. Nothing that fails here loses a finished study."""
     draft = Draft()
@@ -151,9 +160,10 @@ def published(
     privacy = None
     ended = msgspec.structs.replace(study, counted=people.counted)
     with draft.part("what it cost each party"):
-        privacy = _read_again(Privacy.of(disclosures(ended)), _privacy)
+        made_of = Privacy.of(protocol.stated(ended), protocol.cautions(study))
+        privacy = _read_again(made_of, _privacy)
     with draft.part("what it does not promise"):
-        draft.notes.extend(notes(ended))
+        draft.notes.extend(protocol.notes(ended))
     said = (*made.notes, *draft.notes)
     return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=said)
 

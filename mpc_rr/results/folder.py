@@ -145,7 +145,7 @@ def party_result(
     return PartyResult(
         study=study_head(study),
         protocol=protocol_head(study),
-        publication=published(ending, setting, study.protocol.stated, notes=study.protocol.notes),
+        publication=published(ending, setting, study.protocol),
     )
 
 

@@ -47,5 +47,4 @@ class StudyResult:
         if ending is None:
             return Publication(participation=self.participation)
         setting = study.setting_with(self.outcome.members)
-        protocol = study.protocol
-        return published(ending, setting, protocol.stated, self._excluded, protocol.notes)
+        return published(ending, setting, study.protocol, self._excluded)

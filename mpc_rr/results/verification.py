@@ -151,7 +151,7 @@ def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
     ending = _check_verdict(transcript, session, members, ending)
     _check_all_used(transcript)
     setting = study.setting_with(members)
-    found = published(ending, setting, protocol.stated, excluded, protocol.notes)
+    found = published(ending, setting, protocol, excluded)
     if found.participation is not None and found.participation.told_by == "coordinator":
         confirmed.append(
             "the published tables fit together and show no small count (the sum itself was for the "

@@ -56,7 +56,7 @@ def fragment(
     parts = [
         _findings(found),
         before,
-        "" if found.privacy is None else _privacy(found.privacy, words),
+        "" if found.privacy is None else _privacy(found, found.privacy, words),
         _figures(found, words, truth or {}),
         _quantities(found.quantities, words),
         *(_listing(listed, found, words) for listed in found.listings),
@@ -82,7 +82,7 @@ def _epsilon(value: float | None) -> str:
     return "no bound" if value is None else f"{value:.3g}"
 
 
-def _privacy(privacy: Privacy, words: Words) -> str:
+def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
     central = _epsilon(privacy.central_epsilon)
     if privacy.central_delta and privacy.central_epsilon is not None:
         central += f" (δ = {privacy.central_delta:.2g})"
@@ -101,7 +101,16 @@ def _privacy(privacy: Privacy, words: Words) -> str:
         f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
         + rows_table(("against", "ε"), readings)
         + rows_table(("about", "how", "ε", "seen"), rows)
+        + _cautions(found, privacy)
     )
+
+
+def _cautions(found: Publication, privacy: Privacy) -> str:
+    """What respondents were told beforehand, but for what the notes say as well."""
+    noted = {note.text for note in found.notes}
+    said = [str(caution) for caution in privacy.cautions if str(caution) not in noted]
+    items = "".join(f"<li>{text_of(text)}</li>" for text in said)
+    return f"<p>What this study file allows to happen:</p><ul>{items}</ul>" if items else ""
 
 
 def _quantities(quantities: Sequence[Quantity], words: Words) -> str:

@@ -39,6 +39,10 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
         console.print(Text(text, style="dim"))
 
 
+SURE = 0.9995
+"""From here on a percentage would read as certainty."""
+
+
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
     console.print(Text(plain(f"{means.title} (study {means.study})"), style="bold"))
@@ -62,7 +66,7 @@ def show_consent(console: Console, means: Consent) -> None:
     for learned in means.compared:
         say(console, f"you took part before; in a second run, {learned}.", "Warning")
     for caution in means.cautions:
-        say(console, f"{caution.text} What would prevent it: {caution.prevented_by}.", "Warning")
+        say(console, str(caution), "Warning")
     if means.spent_before != 0 or means.budget is not None:
         within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
         say(
@@ -80,12 +84,14 @@ def _cost_of(told: Told) -> str:
     if told.sure is None:
         return _epsilon(told.epsilon)
     most = "at most " if told.event.at_most else ""
-    return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes at most {told.sure:.1%} sure)"
+    sure = f"at most {100 * told.sure:.3g} % sure" if told.sure < SURE else "practically certain"
+    return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes {sure})"
 
 
 def _whole_record(means: Consent) -> str:
     failing = f" (δ = {means.delta:.2g})" if means.delta else ""
-    worst = f"For your whole record: {_epsilon(means.epsilon)}{failing}. {means.in_words}"
+    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}. "
+    worst = f"For your whole record: {known}{means.in_words}"
     if means.central_epsilon is None or means.central_epsilon == means.epsilon:
         return worst
     expected = f"{_epsilon(means.central_epsilon)} (δ = {means.central_delta:.2g})"

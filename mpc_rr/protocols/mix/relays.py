@@ -6,8 +6,8 @@ import msgspec
 
 from mpc_rr.errors import Dropout, InputError
 from mpc_rr.network.session import AnySession
+from mpc_rr.privacy.disclosures import Caution
 from mpc_rr.protocols.board.board import Board
-from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 
 FEWEST_RELAYS, MOST_RELAYS = 3, 16
@@ -41,7 +41,10 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
                 f"{self.relays} parties, drawn by chance, pass the values on. Any one honest relay "
                 f"hides whose they are; all {self.relays} together could tell."
             )
-            return [Caution(text, "more relays (relays = … in [protocol.mix])")]
+            if study.registrar:
+                return [Caution(text, "more relays (relays = … in [protocol.mix])")]
+            text += " In this open study one person may run many parties, and so all relays."
+            return [Caution(text, "more relays (relays = … in [protocol.mix]), and a registrar")]
         text = (
             f"The author of the study names the relays: {', '.join(self.relays)}. Together they "
             "can see which values are yours."

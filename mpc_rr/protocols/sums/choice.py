@@ -17,6 +17,7 @@ from mpc_rr.estimation.pairs import Counts
 from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import AnySession, CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
+from mpc_rr.privacy.disclosures import Caution
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
@@ -34,7 +35,6 @@ from mpc_rr.protocols.sums.secure_sum import (
     secure_sum_coordinator,
     secure_sum_party,
 )
-from mpc_rr.publication.cautions import Caution
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.parts import Note
 
@@ -99,8 +99,7 @@ class Summing(StudyProtocol, frozen=True):
         """What a sum does not promise."""
         if not self._exposed(study):
             return (UNPROVED,)
-        text = f"{OPEN_MASKS.text} What would prevent it: {OPEN_MASKS.prevented_by}."
-        return UNPROVED, Note(text=text, severity="warning")
+        return UNPROVED, Note(text=str(OPEN_MASKS), severity="warning")
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, what a coordinator could do in an open study."""
