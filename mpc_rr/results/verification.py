@@ -60,7 +60,7 @@ FILES = frozenset(
 COSTS = {"cost.json", "cost.csv"}
 
 STUDY = "result.json speaks of the study in study.json"
-WHOLE = "result.json speaks of this transcript.jsonl"
+WHOLE = "result.json has the digest of transcript.jsonl"
 LINES = "every line of transcript.jsonl is a message of this study, labelled as it is signed"
 SIGNED = "every message is signed with the key with which its sender joined"
 RUN = "result.json names the run and the coordinator of the invitation"
@@ -69,7 +69,7 @@ ADMITTED = "each party in the roster was admitted by the study's registrar, as a
 ONCE = "the registrar admitted nobody twice"
 PEOPLE = "the parties are people, or anybody but the coordinator"
 VERDICT = "the coordinator's verdict is that the study ended well"
-SEEN = "the parties have signed that they have this result"
+SEEN = "the parties have signed that they have the result of the verdict"
 REPLAY = "the protocol, run again on the recorded messages, ends with the same result"
 SUM = "the published tables are the sum of what the parties sent"
 PLACE = "every line has its place in the protocol"
@@ -203,6 +203,8 @@ class _Examined:
     last: Line
     """The verdict's."""
     ending: Ending
+    met: dict[int, None]
+    """The numbers of the lines that have a place, in the order in which they belong."""
     publication: Publication
     closing: Closing
 
@@ -372,14 +374,14 @@ class _Examined:
         return people is not None and people.told_by == "coordinator"
 
     def _places(self) -> str:
-        met = self.transcript.met = [*self.transcript.met, self.last.number]
+        self.met = dict.fromkeys([*self.transcript.met, self.last.number])
         for line in self.transcript.lines:
-            if line.number not in set(met):
+            if line.number not in self.met:
                 raise line.wrong("it has no place in this protocol")
         return ""
 
     def _order(self) -> str:
-        for line, number in zip(self.transcript.lines, self.transcript.met, strict=True):
+        for line, number in zip(self.transcript.lines, self.met, strict=True):
             if line.number != number:
                 raise line.wrong(f"here belongs what stands in line {number}")
         return ""
@@ -529,7 +531,7 @@ class _Examined:
         if self.findings.confirmed(REPLAY):
             sheets |= {sheet.name for sheet in self.publication.sheets}
         for path in sorted(self.folder.path.rglob("*")):
-            name = str(path.relative_to(self.folder.path))
+            name = path.relative_to(self.folder.path).as_posix()
             if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
                 why = DRAWN if name == REPORT else UNKNOWN
                 self.findings.cannot_tell(f"{name} belongs to the result", why)
@@ -576,6 +578,6 @@ def _as_read(part: P, kind: type[P]) -> P:
 
 
 def _in_json(document: dict[str, Any]) -> dict[str, Any]:
-    """The same as it is read from a file."""
+    """The same, where it is no struct."""
     found: dict[str, Any] = json.loads(json.dumps(document))
     return found

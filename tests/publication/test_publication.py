@@ -483,6 +483,15 @@ def test_a_changed_folder_of_format_1_is_noticed(old_folders, name, tmp_path):
         verify(folder)
 
 
+def test_a_changed_sheet_of_format_1_is_noticed(old_folders, tmp_path):
+    """Its ``result.json`` has no digests of them: they are compared with what follows."""
+    folder = shutil.copytree(old_folders / "exact_pairs", tmp_path / "run")
+    sheet = folder / "dependence.csv"
+    sheet.write_text(sheet.read_text().replace("\n", "\r\n"))
+    with pytest.raises(DoesNotHold, match=r"dependence\.csv is not what follows"):
+        verify(folder)
+
+
 # ── Words on things ────────────────────────────────────────────────────────────────────────────
 
 

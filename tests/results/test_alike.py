@@ -49,26 +49,38 @@ def test_documents_of_another_shape_are_not_alike():
     assert not alike(0.5, "0.5")
 
 
-@pytest.mark.parametrize(("factor", "holds"), [(1 + 1e-14, True), (1 + 1e-5, False)])
-def test_a_folder_from_another_machine_is_not_called_forged(tmp_path, factor, holds):
+@pytest.fixture
+def folder(tmp_path):
     scenario = make_scenario(
         random_records(12, (2, 3), seed=3), (2, 3), protocol=RRIndependent(keep=0.6)
     )
     write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
-    result = json.loads((tmp_path / "run" / "result.json").read_text())
-    error = result["publication"]["tables"][0]["standard_errors"]
-    error[0] *= factor
-    sheet = tmp_path / "run" / "reports.csv"
+    return tmp_path / "run"
+
+
+def change_table(folder, result, factor):
+    result["publication"]["tables"][0]["standard_errors"][0] *= factor
+
+
+def change_sheet(folder, result, factor):
+    sheet = folder / "reports.csv"
     head, first, *rest = sheet.read_text().splitlines(keepends=True)
     *cells, weight = first.rstrip("\n").split(",")
     changed = ",".join([*cells, repr(float(weight) * factor)]) + "\n"
     assert changed != first
     sheet.write_text("".join([head, changed, *rest]))
     for listed in result["publication"]["sheets"]:
-        if listed["name"] == "reports.csv":
+        if listed["name"] == sheet.name:
             listed["sha256"] = sha256_of(sheet.read_text()).hex()
-    (tmp_path / "run" / "result.json").write_text(json.dumps(result))
-    found = {claim.claim: claim for claim in claims_of(tmp_path / "run")}
+
+
+@pytest.mark.parametrize("change", [change_table, change_sheet])
+@pytest.mark.parametrize(("factor", "holds"), [(1 + 1e-14, True), (1 + 1e-5, False)])
+def test_a_folder_from_another_machine_is_not_called_forged(folder, change, factor, holds):
+    result = json.loads((folder / "result.json").read_text())
+    change(folder, result, factor)
+    (folder / "result.json").write_text(json.dumps(result))
+    found = {claim.claim: claim for claim in claims_of(folder)}
     assert found[SHEETS].verdict == "confirmed"
     assert found[PUBLISHED].verdict == ("confirmed" if holds else "contradicted")
     assert (found[PUBLISHED].why == LAST_DIGITS) is holds

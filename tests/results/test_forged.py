@@ -32,6 +32,9 @@ from mpc_rr.network.session.replay import ReplaySession
 from mpc_rr.protocols.collection import Answer, AnswersTaken
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.sums.secure_sum import Partial
+from mpc_rr.publication.parts import Absence, Participation
+from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results import verification as v
 from mpc_rr.results.claims import Contradicted
@@ -469,6 +472,20 @@ def test_an_announcement_that_does_not_follow_is_noticed(forger):
     contradicted(forged.save(), v.REPLAY, "it does not follow from the messages before it")
 
 
+def test_an_announcement_by_a_party_is_noticed(forger):
+    forged = forger("reports")
+    (place,) = forged.places(AnswersTaken)
+    forged.raws.insert(place + 1, forged.raws[place])
+    forged.sign(place + 1, sender="party-04")
+    contradicted(forged.save(), v.REPLAY, "no 'answers_taken' by the coordinator in attempt-1/")
+
+
+def test_a_message_that_all_should_have_published_is_missed(forger):
+    forged = forger("exact")
+    del forged.raws[forged.places(Partial, "party-04")[0]]
+    contradicted(forged.save(), v.REPLAY, "party-04's message for step 'partial' is missing")
+
+
 def test_a_relayed_message_by_another_author_is_refused(folders):
     """What a party signed is repeated inside others' messages; there its signature counts, too."""
     folder = folders("reports")
@@ -512,6 +529,22 @@ def test_somebody_absent_who_is_not_said_to_be_is_noticed(forger, name, how):
     assert set(found) == {v.COUNTED}
 
 
+def test_somebody_who_is_absent_twice_is_noticed(forger):
+    forged = forger("reports-left")
+    forged.result["publication"]["participation"]["absent"] *= 2
+    contradicted(forged.save(), v.COUNTED, "party-03 is 'silent' twice")
+
+
+@pytest.mark.parametrize("lost", ["party-03", "party-99"])
+def test_a_number_of_lost_that_does_not_fit_the_sum_is_noticed(forger, lost):
+    """Who is missing from a sum that the coordinator alone has seen, it says; not how many."""
+    forged = forger("suppressed")
+    people = forged.result["publication"]["participation"]
+    people["absent"] = [{"party": lost, "how": "dropped out", "step": "partial", "reason": ""}]
+    why = "those who dropped out are not those who are not counted"
+    contradicted(forged.save(), v.COUNTED, why)
+
+
 def test_reasons_are_the_coordinators_word_and_nobody_elses(forger):
     """Why an answer is missing nobody else can know; but whoever changes its reason is noticed."""
     forged = forger("reports-left")
@@ -526,6 +559,24 @@ def test_reasons_are_the_coordinators_word_and_nobody_elses(forger):
     contradicted(folder, v.REASONS, "'absent' is not what the coordinator signed")
     (folder / "closing.json").unlink()
     assert judged(folder, "not confirmable")[v.REASONS] == "it is the coordinator's word"
+
+
+def test_a_protocol_that_tells_otherwise_who_took_part_is_not_called_forged(tmp_path, monkeypatch):
+    """The coordinator signs what the ending says, before anything is published."""
+    publish = Collected.publish
+
+    def otherwise(self, study):
+        absent = (Absence(party="party-03", how="not asked", reason="so it is published"),)
+        people = Participation(expected=14, absent=absent)
+        return msgspec.structs.replace(publish(self, study), participation=people)
+
+    monkeypatch.setattr(Collected, "publish", otherwise)
+    scenario = make_scenario(
+        random_records(14, SIZES, seed=3), SIZES, protocol=PROTOCOLS["reports"]
+    )
+    write_results(run_study(scenario, transport="memory", seed=SEED), tmp_path / "run")
+    assert v.REASONS in judged(tmp_path / "run", "not confirmable")
+    assert not judged(tmp_path / "run", "contradicted")
 
 
 @pytest.mark.parametrize(
