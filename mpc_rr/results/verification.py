@@ -102,7 +102,7 @@ NO_SEED = (
     "knows from what it drew"
 )
 SIMULATED = (
-    "result.json says itself that they were not: this is a simulation, and whoever knows its seed, "
+    "the folder says itself that they were not: this is a simulation, and whoever knows its seed, "
     "{seed}, knows all of them"
 )
 DRAWN = "not checked: it is drawn from result.json; make it again with `mpc-rr report`"
@@ -253,9 +253,11 @@ class _Examined:
         look(STATED, self._stated, [CLOSED])
         if self._absent:
             look(REASONS, self._reasons)
-        seed, origin = self.folder.file.seed, self.folder.file.protocol.origin or "unknown"
+        file, signed = self.folder.file, self.findings.confirmed(CLOSED)
+        seed = self.closing.seed if signed else file.seed
         cannot_tell(SECRETS, NO_SEED if seed is None else SIMULATED.format(seed=seed))
-        cannot_tell(NETWORK, "the coordinator saw it, and nobody else: it is its word")
+        cannot_tell(NETWORK, "only the coordinator saw that: it is its word")
+        origin = file.protocol.origin or "unknown"
         here = protocol_head(self.study).origin
         cannot_tell(CODE, f"theirs came from: {origin} (the coordinator's word); run here: {here}")
 
@@ -286,7 +288,7 @@ class _Examined:
         file, identity = self.folder.file, self.transcript.keys[COORDINATOR]
         if (self.transcript.run.hex(), identity.fingerprint) != (file.run, file.coordinator):
             raise DoesNotHold("result.json: run or coordinator is not that of the invitation")
-        return f"whose key that is, ask the coordinator for its fingerprint, {identity.fingerprint}"
+        return f"to know whose key it has, compare its fingerprint, {identity.fingerprint}"
 
     def _rosters(self) -> str:
         self.roster, self.session = check_rosters(self.transcript)
@@ -567,9 +569,11 @@ def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
 
 
 def _same(*facts: tuple[str, Any, Any], source: str = "what follows from the transcript") -> None:
-    for key, said, expected in facts:
-        if not alike(msgspec.to_builtins(said), msgspec.to_builtins(expected)):
-            raise DoesNotHold(f"result.json: {key!r} is not {source}")
+    plain = ((key, *map(msgspec.to_builtins, pair)) for key, *pair in facts)
+    wrong = [repr(key) for key, said, expected in plain if not alike(said, expected)]
+    if wrong:
+        be = "are" if len(wrong) > 1 else "is"
+        raise DoesNotHold(f"result.json: {', '.join(wrong)} {be} not {source}")
 
 
 def _as_read(part: P, kind: type[P]) -> P:

@@ -590,6 +590,15 @@ def test_transport_and_seed_are_those_the_coordinator_signed(forger, key, value)
     forged.result[key] = value
     (folder / "result.json").write_text(json.dumps(forged.result))
     contradicted(folder, v.STATED, f"result.json: {key!r} is not what the coordinator signed")
+    assert "its seed, 2," in judged(folder, "not confirmable")[v.SECRETS]
+
+
+def test_everything_that_differs_is_named(forger):
+    forged = forger("reports")
+    folder = forged.save()
+    forged.result |= {"seed": None, "transport": "mqtt"}
+    (folder / "result.json").write_text(json.dumps(forged.result))
+    contradicted(folder, v.STATED, "'transport', 'seed' are not what the coordinator signed")
 
 
 @pytest.mark.parametrize("file", ["cost.json", "cost.csv"])
