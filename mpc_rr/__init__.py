@@ -117,6 +117,8 @@ if TYPE_CHECKING:
     from mpc_rr.publication.parts import Quantity as Quantity
     from mpc_rr.publication.parts import Sheet as Sheet
     from mpc_rr.publication.parts import Table as Table
+    from mpc_rr.results.claims import Claim as Claim
+    from mpc_rr.results.claims import Contradicted as Contradicted
     from mpc_rr.results.folder import read_folder as read_folder
     from mpc_rr.running import Run as Run
     from mpc_rr.running import coordinate_study as coordinate_study
@@ -196,6 +198,7 @@ _NAMES = {
     "dependences_by_name",
     "mpc_rr.publication.parts": "Axis Column Figure Finding Listing Note Participation Publication "
     "Quantity Sheet Table",
+    "mpc_rr.results.claims": "Claim Contradicted",
     "mpc_rr.results.folder": "read_folder",
     "mpc_rr.running": "Run coordinate_study run_study run_study_async simulate simulate_async "
     "take_part",

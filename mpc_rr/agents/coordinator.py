@@ -166,6 +166,10 @@ class Coordinator:
             result = msgspec.structs.replace(result, unconfirmed=unconfirmed)
             return await self._conclude(verdict, result, members)
 
+    def sign(self, step: str, statement: msgspec.Struct) -> bytes:
+        """A signed statement on the whole run, for whoever reads its results; nobody is sent it."""
+        return self.mailbox.write(VERDICT_SESSION, step, EVERYONE, statement)
+
     async def _interrupted(self) -> None:
         """Somebody stopped this coordinator: tell the parties, if that can be done quickly."""
         verdict = Verdict(False, "the coordinator was interrupted", (), b"", {}, ())

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -16,10 +17,14 @@ from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.results.asking import read_askable
+from mpc_rr.results.claims import Contradicted, Judgement
 from mpc_rr.results.folder import check_folder
-from mpc_rr.results.verification import publish_anew, verify
+from mpc_rr.results.verification import claims_of, publish_anew
 from mpc_rr.show.report import report
 
+COLOURS: dict[Judgement, str] = {
+    "confirmed": "green", "not confirmable": "yellow", "contradicted": "bold red",
+}  # fmt: skip
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folder of a study.")]
 
 
@@ -100,17 +105,25 @@ def verify_command(
 ) -> None:
     """Check a result folder against its transcript: signatures, sums, clusters, estimates.
 
-    Needs no network and no secret. Ends with the first line that does not hold, if there is one.
-    Whether somebody's answer was left out, that party can tell, with its receipt.
+    Needs no network and no secret. Each line is something the folder says: confirmed, not
+    confirmable (then why, and what would change that), or contradicted. Exit code 1 if anything is
+    contradicted. Whether somebody's answer was left out, that party can tell, with its receipt.
     """
     with plain_errors(verbose, plugin):
         with messages().status("replaying the transcript"):
-            confirmed = verify(run, receipt)
+            claims = claims_of(run, receipt)
+        holds = all(claim.verdict != "contradicted" for claim in claims)
         if as_json:
-            print_json({"holds": True, "confirmed": confirmed})
-            return
-        for what in confirmed:
-            Console().print(f"[green]confirmed[/]: {escape(what)}", highlight=False)
+            print_json({"holds": holds, "claims": [msgspec.to_builtins(claim) for claim in claims]})
+        else:
+            console = Console(soft_wrap=True)
+            for claim in claims:
+                said = escape(str(claim).removeprefix(claim.verdict))
+                console.print(
+                    f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]{said}", highlight=False
+                )
+        if not holds:
+            raise Contradicted(claims)
 
 
 @app.command("report")

@@ -257,8 +257,8 @@ class Publication(_Part, frozen=True, kw_only=True):
 
 
 RESERVED = (
-    "result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "report.html",
-    "receipt.jsonl", "receipts",
+    "result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "closing.json",
+    "report.html", "receipt.jsonl", "receipts",
 )  # fmt: skip
 SHEET_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 

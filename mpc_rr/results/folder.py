@@ -23,6 +23,7 @@ from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
 from mpc_rr.publication.parts import Note, Publication, publication_fault
 from mpc_rr.results import format1
+from mpc_rr.results.closing import CLOSING, closing_text
 from mpc_rr.results.format import (
     FORMAT,
     READ,
@@ -31,11 +32,10 @@ from mpc_rr.results.format import (
     ResultFile,
     StudyHead,
     TranscriptHead,
-    pretty,
     to_json,
 )
 from mpc_rr.results.run import StudyResult
-from mpc_rr.results.transcript import cost_csv, cost_document, transcript_lines
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Definition, Study, definition_from_json, study_json, study_of
 
 UNFINISHED = ".unfinished"
@@ -110,16 +110,16 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
     written: that stays, and is named.
     """
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
-    cost = cost_document(outcome, result.study.step_words)
     cut_short = Publication(participation=result.participation, notes=(NOT_COMPUTED,))
     file = result_file(result, transcript, cut_short)
     received = {
         "study.json": study_json(result.study),
         "transcript.jsonl": transcript,
-        "cost.json": pretty(cost),
-        "cost.csv": cost_csv(outcome),
+        **result.cost_files,
         "result.json": to_json(file),
     }
+    if result.closing is not None:
+        received[CLOSING] = closing_text(result.closing, result.study.name, outcome.run)
     with _in_the_making(folder) as place:
         place.write(received)
         place.keep = outcome.result is not None

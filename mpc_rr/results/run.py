@@ -8,6 +8,8 @@ from mpc_rr.agents.outcome import Outcome
 from mpc_rr.errors import MpcRrError
 from mpc_rr.publication.ending import Ending, published, who_took_part
 from mpc_rr.publication.parts import Absence, Participation, Publication
+from mpc_rr.results.format import pretty
+from mpc_rr.results.transcript import cost_csv, cost_document
 from mpc_rr.study.definition import Study
 
 
@@ -24,6 +26,8 @@ class StudyResult:
     parties: dict[str, Ending | MpcRrError] = field(repr=False)
     seed: int | None
     transport: str
+    closing: bytes | None = field(default=None, repr=False)
+    """The coordinator's signed closing statement (`mpc_rr.results.closing`)."""
 
     @property
     def _excluded(self) -> tuple[Absence, ...]:
@@ -39,6 +43,12 @@ class StudyResult:
                 members = study.setting_with(self.outcome.members)
                 return who_took_part(ending, members, self._excluded)
         return Participation(expected=study.parties.count, absent=self._excluded)
+
+    @functools.cached_property
+    def cost_files(self) -> dict[str, str]:
+        """What it cost the network, as files."""
+        cost = cost_document(self.outcome, self.study.step_words)
+        return {"cost.json": pretty(cost), "cost.csv": cost_csv(self.outcome)}
 
     @functools.cached_property
     def publication(self) -> Publication:

@@ -3,44 +3,38 @@
 The messages are read in order and every signature is checked against the keys with which their
 authors joined. Then the protocol's own code is run again on the recorded messages, as if it were
 the coordinator: sums, clusters and announcements must come out as recorded, and what is published
-must be what its ending publishes. What cannot be checked from outside is said: that nobody was left
-out who did send an answer in time; only that party, with its own report, can tell.
+must be what its ending publishes. Each of these is a claim of its own (`mpc_rr.results.claims`);
+what no folder can prove is a claim, too, and is said not to be confirmable.
 """
 
-import base64
-import binascii
 import contextlib
-import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from mpc_rr.agents.roster import passes_fault, roster_digest, roster_fault, run_id, session_name
-from mpc_rr.errors import InputError, MpcRrError, listing, plain
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, decode
+from mpc_rr.agents.roster import passes_fault
+from mpc_rr.errors import InputError, listing
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, VERDICT_SESSION, decode
 from mpc_rr.network.lifecycle import (
-    Invitation,
-    Join,
-    Opening,
     Passes,
     ResultSeen,
     Roster,
-    RosterSeen,
     ShowPass,
     Verdict,
 )
 from mpc_rr.network.sealed import Rejected, read
-from mpc_rr.network.session import Limits
-from mpc_rr.network.session.replay import DoesNotHold, Line, ReplaySession, Transcript
-from mpc_rr.protocols.interface import StudyProtocol
-from mpc_rr.publication.ending import Ending, published
-from mpc_rr.publication.parts import RESERVED, Absence, Participation, Publication, Sheet
+from mpc_rr.network.session.replay import DoesNotHold, Line
+from mpc_rr.publication.ending import Ending, published, who_took_part
+from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet
 from mpc_rr.publication.sheets import as_before
 from mpc_rr.results import format1
+from mpc_rr.results.absences import with_reasons
+from mpc_rr.results.alike import alike, texts_alike
+from mpc_rr.results.claims import CannotTell, Claim, Contradicted, Findings
+from mpc_rr.results.closing import CLOSING, Closing, in_order, read_closing, sha256_of
 from mpc_rr.results.folder import (
     ResultFolder,
     protocol_head,
@@ -49,18 +43,74 @@ from mpc_rr.results.folder import (
     write_folder,
 )
 from mpc_rr.results.format import without_texts
-from mpc_rr.results.transcript import transcript_lines
+from mpc_rr.results.recorded import (
+    StudyTranscript,
+    check_joins,
+    check_rosters,
+    check_shown,
+    check_signatures,
+    read_lines,
+    run_again,
+)
 from mpc_rr.study.definition import Study
 
-ANSWERING = ("silent", "faulty")
-"""Why somebody's answer is missing cannot be seen from outside, only that it is."""
+REPORT = "report.html"
+FILES = frozenset(
+    {"result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", CLOSING}
+)
+COSTS = {"cost.json", "cost.csv"}
+
+STUDY = "result.json speaks of the study in study.json"
+WHOLE = "result.json has the digest of transcript.jsonl"
+LINES = "every line of transcript.jsonl is a message of this study, labelled as it is signed"
+SIGNED = "every message is signed with the key with which its sender joined"
+RUN = "result.json names the run and the coordinator of the invitation"
+ROSTER = "the roster names only parties that joined"
+ADMITTED = "each party in the roster was admitted by the study's registrar, as another person"
+ONCE = "the registrar admitted nobody twice"
+PEOPLE = "the parties are people, or anybody but the coordinator"
+VERDICT = "the coordinator's verdict is that the study ended well"
+SEEN = "the parties have signed that they have the result of the verdict"
+REPLAY = "the protocol, run again on the recorded messages, ends with the same result"
+SUM = "the published tables are the sum of what the parties sent"
+PLACE = "every line has its place in the protocol"
+ORDER = "the lines stand in the order in which the protocol sends them"
+TRUTH = "the parties reported what is true of them"
+ALL_ANSWERS = "no answer that came in time was left out"
+RECEIPT = "all messages of the receipt are in the transcript"
+COUNTED = "result.json names those as counted or absent who are so in the transcript"
+PUBLISHED = "what result.json publishes follows from the transcript"
+SHEETS = "the CSV files are those that result.json lists"
+CLOSED = "the coordinator closed the run with this transcript and this result"
+STATED = "transport, seed, rejected messages and costs are as the coordinator signed them"
+REASONS = "those who are absent are so for the reasons given"
+SECRETS = "the secrets were drawn from the operating system's randomness"
+NETWORK = "transport, times, costs and rejected messages were as stated"
+CODE = "the agents ran the protocol that is known here under its name"
+
+LAST_DIGITS = "but for the last digits, which depend on the machine"
+HOW = "`mpc-rr verify RUN --receipt FILE` looks for it"
+ANYBODY = (
+    "the study is open to everybody, so a coordinator alone can have made this folder, all parties "
+    "included; a registrar in the study file would prevent that"
+)
+CONFIDED = (
+    "the sum was for the coordinator alone, and is its word; only that the tables fit together and "
+    "show no small count was checked"
+)
+NO_SEED = (
+    "that there was no seed is the coordinator's word, and of its own secrets only; each party "
+    "knows from what it drew"
+)
+SIMULATED = (
+    "the folder says itself that they were not: this is a simulation, and whoever knows its seed, "
+    "{seed}, knows all of them"
+)
+DRAWN = "not checked: it is drawn from result.json; make it again with `mpc-rr report`"
+UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 
-@dataclass(kw_only=True)
-class StudyTranscript(Transcript):
-    """The transcript of a study that is known."""
-
-    study: Study
+P = TypeVar("P", bound=msgspec.Struct)
 
 
 @dataclass(frozen=True)
@@ -68,108 +118,54 @@ class Replayed:
     """A study whose transcript holds, and what follows from it."""
 
     study: Study
-    transcript: StudyTranscript
-    session: str
     members: tuple[str, ...]
     publication: Publication
     """But for the reasons why somebody is absent, which only the coordinator can know."""
-    confirmed: list[str]
 
     def with_reasons(self, told: Participation | None) -> Publication:
         """The same with these reasons, if they fit."""
         with contextlib.suppress(DoesNotHold):
-            people = _with_reasons(self.publication.participation, told, self.members)
+            people = with_reasons(self.publication.participation, told, self.members)
             return msgspec.structs.replace(self.publication, participation=people)
         return self.publication
 
 
-def verify(path: Path, receipt: Path | None = None) -> list[str]:
-    """Check a result folder; returns what was confirmed, or raises `DoesNotHold`.
+def verify(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
+    """Check a result folder; returns what can be said of it, or raises `Contradicted`."""
+    return _unless_contradicted(claims_of(path, receipt))
 
-    With a party's ``receipt.jsonl``, also that all it sent and heard is in the transcript.
+
+def claims_of(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
+    """Everything that can be said of a result folder, claim by claim.
+
+    With a party's ``receipt.jsonl``, also whether all it sent and heard is in the transcript.
     """
     folder = read_folder(path)
-    replayed = replay(folder)
-    _check_head(folder, replayed.study)
-    told = folder.file.publication
-    if any(note.incomplete for note in told.notes) and not any(
-        note.incomplete for note in replayed.publication.notes
-    ):
-        raise DoesNotHold(
-            f"result.json is incomplete: not everything could be computed where it was written; "
-            f"`mpc-rr publish {path} --out NEW` computes it anew"
-        )
-    people = _with_reasons(replayed.publication.participation, told.participation, replayed.members)
-    sheets = tuple(_as_held(folder, sheet) for sheet in replayed.publication.sheets)
-    found = msgspec.structs.replace(replayed.publication, participation=people, sheets=sheets)
-    if folder.version == 1:
-        _check_format1(folder, replayed.study, found)
-    else:
-        _check_published(folder, found)
-    _check_sheets(folder, found)
-    confirmed = list(replayed.confirmed)
-    confirmed.append(
-        "result.json and all tables it lists are what follows from it (seed, transport, where the "
-        "protocol came from, rejected messages and costs cannot be checked; nor why somebody did "
-        "not answer)"
-    )
-    others = _other_files(folder, found)
-    if others:
-        confirmed.append(plain(f"nothing is known of other files in the folder: {listing(others)}"))
+    there = _Examined(folder, old_rules=folder.version == 1)
+    there.look_at_transcript()
+    there.look_at_result()
+    there.look_at_other_files()
     if receipt is not None:
-        confirmed.append(_check_receipt(replayed.transcript, replayed.session, receipt))
-    return confirmed
-
-
-def _other_files(folder: ResultFolder, found: Publication) -> list[str]:
-    known = {*RESERVED, *(sheet.name for sheet in found.sheets)} - {"report.html"}
-    there = (path.relative_to(folder.path) for path in folder.path.rglob("*") if path.is_file())
-    return [str(path) for path in there if str(path) not in known]
+        there.look_at_receipt(receipt)
+    return there.findings.claims
 
 
 def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
-    """Check a transcript and publish anew what follows from it; `DoesNotHold` if it does not.
+    """Check a transcript and publish anew what follows from it; `Contradicted` if it does not hold.
 
     ``old_rules``: those of format 1; by the folder's version, if not given.
     """
     old = folder.version == 1 if old_rules is None else old_rules
-    if not folder.done:
-        raise InputError(f"the study in {folder.path} did not end well; there is no result of it")
-    study = folder.study
-    lines = _lines("transcript.jsonl", folder.text("transcript.jsonl").splitlines(), study)
-    if study.digest.hex() != folder.file.study.digest:
-        raise DoesNotHold("result.json: its study digest is not that of study.json")
-    transcript = StudyTranscript(lines, ties_by_name=old, study=study)
-    _check_joins(transcript, folder)
-    confirmed = [f"{len(transcript.keys) - 1} parties joined with keys of their own"]
-    members, session, excluded = _check_roster(transcript, folder)
-    confirmed.append(f"the roster names {len(members)} of them")
-    if study.registrar is not None:
-        confirmed.append("each of them was admitted by the study's registrar, as another person")
-    protocol = study.protocol.as_recorded({line.place[1] for line in lines})
-    ending = _replayed(transcript, session, members, protocol)
-    ending = _check_verdict(transcript, session, members, ending)
-    _check_all_used(transcript)
-    setting = study.setting_with(members)
-    found = published(ending, setting, protocol, excluded)
-    if found.participation is not None and found.participation.told_by == "coordinator":
-        confirmed.append(
-            "the published tables fit together and show no small count (the sum itself was for the "
-            "coordinator alone and cannot be repeated)"
-        )
-    else:
-        rules = ", by the rules of format 1," if old else ""
-        confirmed.append(
-            f"the protocol, run again{rules} on the recorded messages, ends with the same result"
-        )
-    confirmed.append("the verdict is the coordinator's, and the confirmations are the parties'")
-    return Replayed(study, transcript, session, members, found, confirmed)
+    there = _Examined(folder, old_rules=old)
+    there.look_at_transcript()
+    _unless_contradicted(there.findings.claims)
+    return Replayed(there.study, there.members, there.publication)
 
 
 def publish_anew(path: Path, out: Path) -> Publication:
     """Write a result folder of the newest format with what follows from an older one's transcript.
 
-    `DoesNotHold` if the transcript does not hold.
+    `Contradicted` if the transcript does not hold.
     """
     folder = read_folder(path)
     try:
@@ -186,323 +182,412 @@ def publish_anew(path: Path, out: Path) -> Publication:
     file = msgspec.structs.replace(
         folder.file, publication=publication, protocol=protocol_head(replayed.study)
     )
-    copied = ("study.json", "transcript.jsonl", "cost.json", "cost.csv")
+    copied = ("study.json", "transcript.jsonl", "cost.json", "cost.csv", CLOSING)
     files = {name: folder.text(name) for name in copied if (path / name).exists()}
     write_folder(files | published_files(file, publication), out)
     return publication
 
 
-# ── The transcript ─────────────────────────────────────────────────────────────────────────────
+class _Examined:
+    """A result folder, and what has been found out about it.
 
+    Each check returns how much it found, or raises `DoesNotHold` or `CannotTell`. It may use what
+    the checks of the claims that it needs have found.
+    """
 
-def _lines(name: str, rows: list[str], study: Study) -> list[Line]:
-    lines = []
-    for number, row in enumerate(rows, start=1):
-        try:
-            raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
-            opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
-            if transcript_lines([raw]) != row + "\n":
-                raise ValueError("beside it stands something else than in it")  # noqa: TRY301
-        except (ValueError, KeyError, TypeError, binascii.Error, Rejected, RecursionError) as error:
-            astray = isinstance(error, Rejected) and error.reason == "other study"
-            what = "this message belongs to another study" if astray else f"not a message ({error})"
-            raise DoesNotHold(f"{name}, line {number}: {what}") from None
-        lines.append(Line(number, opened))
-    return lines
+    transcript: StudyTranscript
+    members: tuple[str, ...]
+    session: str
+    roster: Roster
+    passes: tuple[Line, Passes]
+    verdict: Verdict
+    last: Line
+    """The verdict's."""
+    ending: Ending
+    met: dict[int, None]
+    """The numbers of the lines that have a place, in the order in which they belong."""
+    publication: Publication
+    closing: Closing
 
-
-def _check_receipt(transcript: StudyTranscript, session: str, receipt: Path) -> str:
-    """Everything a party sent and heard must be in the transcript, byte for byte."""
-    try:
-        rows = receipt.read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise InputError(f"{receipt} is not a receipt: {error}") from None
-    known = {line.opened.raw for line in transcript.lines}
-    mine = _lines(receipt.name, rows, transcript.study)
-    if not mine:
-        raise InputError(f"{receipt} is not a receipt: it is empty")
-    for line in mine:
-        place, step, sender = line.place
-        counted = place.split("/")[0] in (session, "verdict")
-        if line.opened.raw not in known or not counted:
-            raise DoesNotHold(
-                f"{receipt.name}, line {line.number}: the {step!r} message by {sender} is not in "
-                "the transcript of what was counted; it was left out, or another was shown to "
-                "this party"
+    def __init__(self, folder: ResultFolder, *, old_rules: bool) -> None:
+        if not folder.done:
+            raise InputError(
+                f"the study in {folder.path} did not end well; there is no result of it"
             )
-    return f"all {len(mine)} messages of the receipt are in the transcript"
+        self.folder, self.old_rules = folder, old_rules
+        self.study = folder.study
+        self.text = folder.text("transcript.jsonl")
+        self.findings = Findings()
 
+    def look_at_transcript(self) -> None:
+        """Whether the transcript holds, and what it does not show."""
+        look, cannot_tell = self.findings.look, self.findings.cannot_tell
+        look(STUDY, self._study)
+        look(LINES, self._lines)
+        look(SIGNED, self._signed, [LINES])
+        look(RUN, self._run, [SIGNED])
+        look(ROSTER, self._rosters, [SIGNED])
+        if self.study.registrar is None:
+            cannot_tell(PEOPLE, ANYBODY)
+        else:
+            look(ADMITTED, self._passes, [ROSTER])
+            cannot_tell(ONCE, "it is the registrar's word; a pass shows a key, not its person")
+        look(VERDICT, self._verdict, [ROSTER])
+        look(SEEN, self._results_seen, [VERDICT])
+        admitted = [] if self.study.registrar is None else [ADMITTED]
+        look(REPLAY, self._replay, [ROSTER, *admitted, VERDICT])
+        if self.findings.confirmed(REPLAY) and self._told_by_coordinator:
+            cannot_tell(SUM, CONFIDED)
+        look(PLACE, self._places, [REPLAY])
+        look(ORDER, self._order, [PLACE])
+        cannot_tell(ALL_ANSWERS, f"only the party that sent it can tell, with its receipt; {HOW}")
+        cannot_tell(TRUTH, "nobody sees a party's record but the party: it is its word")
 
-def _check_joins(transcript: StudyTranscript, folder: ResultFolder) -> None:
-    """The invitation binds study and run; each join is signed with the key it brings."""
-    if not transcript.lines or transcript.lines[0].place[1:] != (Invitation.step, COORDINATOR):
-        raise DoesNotHold("transcript.jsonl: it does not begin with an invitation")
-    first = transcript.lines[0]
-    invitation = first.message(Invitation)
-    if not first.opened.signed_by(invitation.identity):
-        raise first.wrong("its signature is not the coordinator's")
-    if invitation.study_digest != transcript.study.digest:
-        raise first.wrong("it invites to another study than study.json")
-    run, file = run_id(invitation), folder.file
-    if (run.hex(), invitation.identity.fingerprint) != (file.run, file.coordinator):
-        raise DoesNotHold("result.json: run or coordinator is not that of the invitation")
-    transcript.keys[COORDINATOR] = invitation.identity
-    transcript.used.add(first.number)
-    for line in transcript.lines:
-        if line.opened.envelope.header.run != run:
-            raise line.wrong("it belongs to another run")
-        if line.place[1] == Join.step:
-            _check_join(transcript, line)
-    if len(transcript.keys) - 1 > transcript.study.parties.count:
-        raise DoesNotHold("transcript.jsonl: more parties joined than the study has")
-    _check_signatures(transcript)
+    def look_at_result(self) -> None:
+        """Whether the rest of the folder follows from the transcript, or was signed."""
+        look, cannot_tell = self.findings.look, self.findings.cannot_tell
+        look(WHOLE, self._whole)
+        look(COUNTED, self._counted, [REPLAY])
+        look(PUBLISHED, self._published, [REPLAY])
+        look(SHEETS, self._sheets, [REPLAY] if self.folder.version == 1 else [])
+        look(CLOSED, self._closed, [SIGNED])
+        look(STATED, self._stated, [CLOSED])
+        if self._absent:
+            look(REASONS, self._reasons)
+        file, signed = self.folder.file, self.findings.confirmed(CLOSED)
+        seed = self.closing.seed if signed else file.seed
+        cannot_tell(SECRETS, NO_SEED if seed is None else SIMULATED.format(seed=seed))
+        cannot_tell(NETWORK, "only the coordinator saw that: it is its word")
+        origin = file.protocol.origin or "unknown"
+        here = protocol_head(self.study).origin
+        cannot_tell(CODE, f"theirs came from: {origin} (the coordinator's word); run here: {here}")
 
+    # ── The transcript ─────────────────────────────────────────────────────────────────────────
 
-def _check_join(transcript: StudyTranscript, line: Line) -> None:
-    join, name = line.message(Join), line.place[2]
-    if not line.opened.signed_by(join.identity):
-        raise line.wrong("it is not signed with the key it brings")
-    if name in transcript.keys:
-        raise line.wrong(f"{name} has joined before")
-    transcript.keys[name] = join.identity
-    transcript.used.add(line.number)
+    def _study(self) -> str:
+        file, study = self.folder.file, self.study
+        if study.digest.hex() != file.study.digest:
+            raise DoesNotHold("result.json: its study digest is not that of study.json")
+        _same(
+            ("study", (file.study.name, file.study.title), (study.name, study.title)),
+            ("protocol", file.protocol.name, study.protocol.name),
+            ("admission", file.admission, "open" if study.registrar is None else "by a registrar"),
+        )
+        return ""
 
+    def _lines(self) -> str:
+        lines = read_lines("transcript.jsonl", self.text.splitlines(), self.study)
+        self.transcript = StudyTranscript(lines, ties_by_name=self.old_rules, study=self.study)
+        return f"{len(lines)} messages"
 
-def _check_signatures(transcript: StudyTranscript) -> None:
-    """Of every line, whether or not anything follows from it."""
-    for line in transcript.lines:
-        sender = line.place[2]
-        if sender not in transcript.keys:
-            raise line.wrong("its sender has not joined")
-        if not line.opened.signed_by(transcript.keys[sender]):
-            raise line.wrong(f"its signature is not {sender}'s")
+    def _signed(self) -> str:
+        check_joins(self.transcript)
+        check_signatures(self.transcript)
+        return f"{len(self.transcript.keys) - 1} parties joined, with keys of their own"
 
+    def _run(self) -> str:
+        file, identity = self.folder.file, self.transcript.keys[COORDINATOR]
+        if (self.transcript.run.hex(), identity.fingerprint) != (file.run, file.coordinator):
+            raise DoesNotHold("result.json: run or coordinator is not that of the invitation")
+        return f"to know whose key it has, compare its fingerprint, {identity.fingerprint}"
 
-def _check_roster(
-    transcript: StudyTranscript, folder: ResultFolder
-) -> tuple[tuple[str, ...], str, list[Absence]]:
-    """The rosters follow from each other; the last one's members were shown it."""
-    attempts = sum(line.place[1] == Roster.step for line in transcript.lines)
-    if attempts < 1 or (attempts > 1 and not transcript.study.needs_roster):
-        raise DoesNotHold("transcript.jsonl: there must be one roster, or one for each attempt")
-    roster = _last_roster(transcript, attempts)
-    given_up = {session_name(number) for number in range(1, attempts)}
-    transcript.used |= {
-        line.number for line in transcript.lines if line.place[0].split("/")[0] in given_up
-    }
-    session = session_name(attempts)
-    if transcript.study.registrar is not None:
-        _check_passes(transcript, session, roster)
-    _check_shown(transcript, session, roster)
-    if folder.file.attempts != attempts:
-        raise DoesNotHold("result.json: 'attempts' is not the number of rosters")
-    excluded = [Absence(party=e.name, how="excluded", reason=e.reason) for e in roster.excluded]
-    return tuple(member.name for member in roster.members), session, excluded
+    def _rosters(self) -> str:
+        self.roster, self.session = check_rosters(self.transcript)
+        self.members = tuple(member.name for member in self.roster.members)
+        if self.study.registrar is not None and self.study.needs_roster:
+            self.passes = self.transcript.announced(self.session, Passes)
+        check_shown(self.transcript, self.session, self.roster)
+        if self.folder.file.attempts != self.roster.attempt:
+            raise DoesNotHold("result.json: 'attempts' is not the number of rosters")
+        shown = "have confirmed it" if self.study.needs_roster else "were told its digest"
+        return f"{len(self.members)} parties, who {shown}"
 
+    def _passes(self) -> str:
+        lines = self.transcript.at(LOBBY_SESSION, ShowPass.step)
+        shown = {name: line.message(ShowPass).shown for name, line in lines.items()}
+        passes = {name: shown[name] for name in self.members if name in shown}
+        fault = passes_fault(self.study, self.transcript.run, self.roster.members, passes)
+        if fault is not None:
+            raise DoesNotHold(f"transcript.jsonl: {fault}")
+        self.transcript.passes = passes
+        if self.study.needs_roster:
+            line, said = self.passes
+            if said.passes != passes:
+                raise line.wrong("these are not the passes that the parties showed")
+        return f"{len(passes)} passes"
 
-def _last_roster(transcript: StudyTranscript, attempts: int) -> Roster:
-    roster: Roster | None = None
-    for number in range(1, attempts + 1):
-        line, latest = transcript.by_coordinator(session_name(number), Roster)
-        for member in latest.members:
-            if transcript.keys.get(member.name) != member.identity:
-                raise line.wrong(f"{member.name} did not join with the key it has here")
-        fault = roster_fault(latest, transcript.study, roster)
-        if fault is not None or latest.attempt != number:
-            raise line.wrong(fault or "it is of another attempt")
-        roster = latest
-    assert roster is not None
-    return roster
+    def _verdict(self) -> str:
+        line, self.verdict = self.transcript.by_coordinator(VERDICT_SESSION, Verdict)
+        self.last = line
+        if not self.verdict.done:
+            raise line.wrong("it is that the study came to nothing")
+        if self.folder.file.cause or self.folder.file.culprits:
+            raise DoesNotHold("result.json: it blames somebody although the study ended well")
+        expected = sorted(self.members) if self.study.needs_roster else []
+        if sorted((*self.verdict.seen, *self.verdict.unconfirmed)) != expected:
+            raise line.wrong("it does not speak of every member")
+        return ""
 
+    def _results_seen(self) -> str:
+        if not self.study.needs_roster:
+            raise CannotTell(
+                f"in this protocol parties do not confirm the result; each has a receipt; {HOW}"
+            )
+        for name, raw in self.verdict.seen.items():
+            self._check_seen(name, raw)
+        if not self.verdict.seen:
+            raise CannotTell("nobody has, by the coordinator's word")
+        missing = f", not {listing(self.verdict.unconfirmed)}" if self.verdict.unconfirmed else ""
+        return f"{len(self.verdict.seen)} of {len(self.members)}{missing}"
 
-def _check_passes(transcript: StudyTranscript, session: str, roster: Roster) -> None:
-    """Every member showed a pass by the registrar; where all know all, everybody was shown it."""
-    lines = transcript.at(LOBBY_SESSION, ShowPass.step)
-    shown = {name: line.message(ShowPass).shown for name, line in lines.items()}
-    members = {member.name for member in roster.members}
-    run = transcript.lines[0].opened.envelope.header.run
-    passes = {name: p for name, p in shown.items() if name in members}
-    fault = passes_fault(transcript.study, run, roster.members, passes)
-    if fault is not None:
-        raise DoesNotHold(f"transcript.jsonl: {fault}")
-    transcript.passes = passes
-    if transcript.study.needs_roster:
-        line, said = transcript.by_coordinator(session, Passes)
-        if said.passes != passes:
-            raise line.wrong("these are not the passes that the parties showed")
-
-
-def _check_shown(transcript: StudyTranscript, session: str, roster: Roster) -> None:
-    """All members confirmed this roster; or, where they only report, its digest was announced."""
-    digest, names = roster_digest(roster), {member.name for member in roster.members}
-    if not transcript.study.needs_roster:
-        line, opening = transcript.by_coordinator(session, Opening)
-        if (opening.asked, opening.digest) != (len(names), digest):
-            raise line.wrong("it is not about the roster")
-        return
-    seen = transcript.at(session, RosterSeen.step)
-    if set(seen) != names:
-        raise DoesNotHold("transcript.jsonl: not every member has confirmed the roster")
-    for said in seen.values():
-        if said.message(RosterSeen).digest != digest:
-            raise said.wrong("it confirms another roster")
-
-
-def _replayed(
-    transcript: StudyTranscript, session: str, members: tuple[str, ...], protocol: StudyProtocol
-) -> Ending:
-    study = transcript.study
-    parties, deadlines = study.parties, study.deadlines
-    limits = Limits(
-        parties.fewest, parties.count, deadlines.round_s, registrar=study.registrar is not None
-    )
-    replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members, limits)
-    steps = protocol.coordinator(replayed, study.schema)
-    try:
-        steps.send(None)
-    except StopIteration as finished:
-        ending: Ending = finished.value
-        return ending
-    except DoesNotHold:
-        raise
-    except MpcRrError as error:
-        raise DoesNotHold(f"transcript.jsonl: {error}") from None
-    steps.close()
-    raise DoesNotHold(
-        f"transcript.jsonl: the protocol {protocol.name!r} waits for something that is in no "
-        "transcript, so it cannot be replayed"
-    )
-
-
-def _check_verdict(
-    transcript: StudyTranscript, session: str, members: tuple[str, ...], ending: Ending
-) -> Ending:
-    line, verdict = transcript.by_coordinator("verdict", Verdict)
-    if not verdict.done or verdict.result_digest != ending.digest:
-        raise line.wrong("it announces another result")
-    expected = sorted(members) if transcript.study.needs_roster else []
-    if sorted((*verdict.seen, *verdict.unconfirmed)) != expected:
-        raise line.wrong("it does not speak of every member")
-    run = transcript.lines[0].opened.envelope.header.run
-    for name, raw in verdict.seen.items():
+    def _check_seen(self, name: str, raw: bytes) -> None:
+        runs = (self.transcript.run,)
         try:
-            seen = read(raw, study=transcript.study.name, runs=(run,), targets=(COORDINATOR,))
+            seen = read(raw, study=self.study.name, runs=runs, targets=(COORDINATOR,))
             header = seen.envelope.header
             said = decode(seen.envelope.body, ResultSeen)
         except (Rejected, ValueError):
-            raise line.wrong(f"{name}'s confirmation in it is no message") from None
-        mine = (header.session, header.step, header.sender) == (session, ResultSeen.step, name)
-        if not mine or said.digest != ending.digest or not seen.signed_by(transcript.keys[name]):
-            raise line.wrong(f"{name}'s confirmation in it is not of this result, or not signed")
-    return msgspec.structs.replace(ending, unconfirmed=verdict.unconfirmed)
+            raise self.last.wrong(f"{name}'s confirmation in it is no message") from None
+        if (header.session, header.step, header.sender) != (self.session, ResultSeen.step, name):
+            raise self.last.wrong(f"{name}'s confirmation in it is of something else")
+        if said.digest != self.verdict.result_digest:
+            raise self.last.wrong(f"{name}'s confirmation in it is of another result")
+        if not seen.signed_by(self.transcript.keys[name]):
+            raise self.last.wrong(f"{name}'s confirmation in it is not signed by {name}")
 
+    def _replay(self) -> str:
+        steps = {line.place[1] for line in self.transcript.lines}
+        protocol = self.study.protocol.as_recorded(steps)
+        ending = run_again(self.transcript, self.session, self.members, protocol)
+        if self.verdict.result_digest != ending.digest:
+            raise self.last.wrong("it announces another result")
+        self.ending = msgspec.structs.replace(ending, unconfirmed=self.verdict.unconfirmed)
+        setting = self.study.setting_with(self.members)
+        self.publication = published(self.ending, setting, protocol, self._excluded)
+        return "by the rules of format 1" if self.old_rules else ""
 
-def _check_all_used(transcript: StudyTranscript) -> None:
-    for line in transcript.lines:
-        if line.number not in transcript.used:
-            raise line.wrong("it has no place in this protocol")
+    @property
+    def _excluded(self) -> tuple[Absence, ...]:
+        left_out = self.roster.excluded
+        return tuple(Absence(party=e.name, how="excluded", reason=e.reason) for e in left_out)
 
+    @property
+    def _told_by_coordinator(self) -> bool:
+        people = self.publication.participation
+        return people is not None and people.told_by == "coordinator"
 
-# ── What is published ──────────────────────────────────────────────────────────────────────────
+    def _places(self) -> str:
+        self.met = dict.fromkeys([*self.transcript.met, self.last.number])
+        for line in self.transcript.lines:
+            if line.number not in self.met:
+                raise line.wrong("it has no place in this protocol")
+        return ""
 
+    def _order(self) -> str:
+        for line, number in zip(self.transcript.lines, self.met, strict=True):
+            if line.number != number:
+                raise line.wrong(f"here belongs what stands in line {number}")
+        return ""
 
-def _with_reasons(
-    found: Participation | None, told: Participation | None, members: Sequence[str]
-) -> Participation:
-    """Who took part, with the reasons that the coordinator tells; these cannot be checked."""
-    if found is None or told is None:
-        raise DoesNotHold("result.json does not say who took part")
-    mine, theirs = _by_how(found), _by_how(told)
-    for how in ("excluded", "withdrawn", "not asked"):
-        if mine.get(how, {}) != theirs.get(how, {}):
-            raise DoesNotHold(f"result.json: those who are {how!r} are not those of the transcript")
-    if _names(mine, *ANSWERING) != _names(theirs, *ANSWERING):
-        raise DoesNotHold("result.json: silent and faulty are not those without an answer")
-    lost = theirs.get("dropped out", {})
-    steps = {party: absence.step for party, absence in lost.items()}
-    if found.told_by == "coordinator":
-        counted = tuple(name for name in members if name not in lost)
-        if not set(lost) <= set(members) or len(counted) != found.counted:
+    # ── What is published ──────────────────────────────────────────────────────────────────────
+
+    def _whole(self) -> str:
+        head = self.folder.file.transcript
+        messages, digest = len(self.text.splitlines()), sha256_of(self.text).hex()
+        _same(("transcript", (head.messages, head.digest), (messages, digest)))
+        return ""
+
+    def _counted(self) -> str:
+        told, found = self.folder.file.publication.participation, self.publication.participation
+        expected = with_reasons(found, told, self.members)
+        if self.folder.version > 1:
+            _same(("participation", told, _as_read(expected, Participation)))
+        return "" if told is None or told.counted is None else f"{told.counted} counted"
+
+    def _published(self) -> str:
+        """Every part, but for the last digits."""
+        there = self.folder.file.publication
+        if any(note.incomplete for note in there.notes) and not any(
+            note.incomplete for note in self.publication.notes
+        ):
             raise DoesNotHold(
-                "result.json: those who dropped out are not those who are not counted"
+                "result.json is incomplete: not everything could be computed where it was written; "
+                f"`mpc-rr publish {self.folder.path} --out NEW` computes it anew"
             )
-        found = msgspec.structs.replace(found, counted_parties=counted)
-    elif steps != {party: absence.step for party, absence in mine.get("dropped out", {}).items()}:
-        raise DoesNotHold(
-            "result.json: those who dropped out are not those whose messages are missing"
-        )
-    return msgspec.structs.replace(found, absent=told.absent)
+        if self.folder.version == 1:
+            return self._published_in_format1()
+        expected = _as_read(without_texts(self.publication), Publication)
+        parts = [p for p in Publication.__struct_fields__ if p not in ("participation", "sheets")]
+        facts = [(part, getattr(there, part), getattr(expected, part)) for part in parts]
+        _same(*facts)
+        listed, due = ([(s.name, s.what) for s in some.sheets] for some in (there, expected))
+        _same(("sheets", listed, due))
+        for sheet, mine in zip(there.sheets, self.publication.sheets, strict=True):
+            if sheet.sha256 != mine.sha256 and not self._holds(mine):
+                raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
+        exactly = all(said == due for _, said, due in facts) and there.sheets == expected.sheets
+        return "" if exactly else LAST_DIGITS
 
+    def _published_in_format1(self) -> str:
+        replayed = Replayed(self.study, self.members, self.publication)
+        found = replayed.with_reasons(self.folder.file.publication.participation)
+        if self.study.protocol.name not in format1.KINDS:
+            raise DoesNotHold(f"result.json: format 1 has no protocol {self.study.protocol.name!r}")
+        expected = format1.document(self.study.protocol.name, self.study.name, found)
+        there = self.folder.original
+        strangers = set(there) - format1.HEAD - set(expected)
+        if strangers:
+            raise DoesNotHold(f"result.json: {min(strangers)!r} has no place in format 1")
+        _same(*((key, there.get(key), value) for key, value in _in_json(expected).items()))
+        return ""
 
-def _by_how(people: Participation) -> dict[str, dict[str, Absence]]:
-    found: dict[str, dict[str, Absence]] = {}
-    for absence in people.absent:
-        here = found.setdefault(absence.how, {})
-        if absence.party in here:
-            raise DoesNotHold(f"result.json: {absence.party} is {absence.how!r} twice")
-        here[absence.party] = absence
-    return found
-
-
-def _names(by_how: dict[str, dict[str, Absence]], *hows: str) -> list[str]:
-    return sorted(name for how in hows for name in by_how.get(how, {}))
-
-
-def _check_head(folder: ResultFolder, study: Study) -> None:
-    """What result.json says of the study and its transcript."""
-    transcript, file = folder.text("transcript.jsonl"), folder.file
-    facts: list[tuple[str, Any, Any]] = [
-        ("protocol", file.protocol.name, study.protocol.name),
-        ("admission", file.admission, "open" if study.registrar is None else "by a registrar"),
-        ("study", (file.study.name, file.study.title), (study.name, study.title)),
-        (
-            "transcript",
-            (file.transcript.messages, file.transcript.digest),
-            (len(transcript.splitlines()), hashlib.sha256(transcript.encode()).hexdigest()),
-        ),
-    ]
-    if file.cause or file.culprits:
-        raise DoesNotHold("result.json: it blames somebody although the study ended well")
-    for key, said, expected in facts:
-        if said != expected:
-            raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
-
-
-def _check_published(folder: ResultFolder, found: Publication) -> None:
-    """Every part, to the last digit."""
-    published_there = folder.file.publication
-    expected = msgspec.json.decode(msgspec.json.encode(without_texts(found)), type=Publication)
-    for part in Publication.__struct_fields__:
-        if getattr(published_there, part) != getattr(expected, part):
-            raise DoesNotHold(f"result.json: {part!r} is not what follows from the transcript")
-
-
-def _check_format1(folder: ResultFolder, study: Study, found: Publication) -> None:
-    if study.protocol.name not in format1.KINDS:
-        raise DoesNotHold(f"result.json: format 1 has no protocol {study.protocol.name!r}")
-    expected = format1.document(study.protocol.name, study.name, found)
-    strangers = set(folder.original) - format1.HEAD - set(expected)
-    if strangers:
-        raise DoesNotHold(f"result.json: {min(strangers)!r} has no place in format 1")
-    for key, value in json.loads(json.dumps(expected)).items():
-        if folder.original.get(key) != value:
-            raise DoesNotHold(f"result.json: {key!r} is not what follows from the transcript")
-
-
-def _as_held(folder: ResultFolder, sheet: Sheet) -> Sheet:
-    """A sheet as an older program wrote it, if that is what the folder holds."""
-    held = [known.sha256 for known in folder.file.publication.sheets if known.name == sheet.name]
-    if sheet.sha256 in held:
-        return sheet
-    older = Sheet.of(sheet.name, sheet.what, as_before(sheet.text))
-    return older if folder.version == 1 or older.sha256 in held else sheet
-
-
-def _check_sheets(folder: ResultFolder, found: Publication) -> None:
-    for sheet in found.sheets:
-        try:
-            there = folder.text(sheet.name)
-        except InputError as error:
-            raise DoesNotHold(f"{sheet.name} cannot be read: {error}") from None
-        if there != sheet.text:
+    def _sheets(self) -> str:
+        if self.folder.version == 1:
+            sheets = self.publication.sheets
+            wrong = (s for s in sheets if not self._holds(s))
+        else:
+            sheets = self.folder.file.publication.sheets
+            wrong = (s for s in sheets if sha256_of(self._file(s.name)).hex() != s.sha256)
+        for sheet in wrong:
             raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
+        return f"{len(sheets)} files"
+
+    def _holds(self, sheet: Sheet) -> bool:
+        """Whether the folder has this sheet, as it is written today or was before."""
+        held = self._file(sheet.name)
+        return texts_alike(held, sheet.text) or texts_alike(held, as_before(sheet.text))
+
+    def _file(self, name: str) -> str:
+        try:
+            return self.folder.text(name)
+        except InputError as error:
+            raise DoesNotHold(f"{name} cannot be read: {error}") from None
+
+    # ── What the coordinator signed, and what is its word ──────────────────────────────────────
+
+    def _closed(self) -> str:
+        if not (self.folder.path / CLOSING).exists():
+            raise CannotTell(
+                f"there is no {CLOSING}: the folder was written before there were any, or somebody "
+                "took it away"
+            )
+        try:
+            text, run = self.folder.text(CLOSING), self.transcript.run
+            opened, self.closing = read_closing(text, self.study.name, run)
+        except (InputError, ValueError) as error:
+            raise DoesNotHold(f"{CLOSING}: {error}") from None
+        if not opened.signed_by(self.transcript.keys[COORDINATOR]):
+            raise DoesNotHold(f"{CLOSING}: its signature is not the coordinator's")
+        raws = [line.opened.raw for line in self.transcript.lines]
+        if (self.closing.messages, self.closing.transcript) != (len(raws), in_order(raws)):
+            raise DoesNotHold(
+                f"{CLOSING}: the coordinator signed other messages than those of transcript.jsonl, "
+                "or another order"
+            )
+        _, verdict = self.transcript.by_coordinator(VERDICT_SESSION, Verdict)
+        if self.closing.result != verdict.result_digest:
+            raise DoesNotHold(f"{CLOSING}: the coordinator signed another result than its verdict")
+        return ""
+
+    def _stated(self) -> str:
+        file, closing = self.folder.file, self.closing
+        _same(
+            ("transport", file.transport, closing.transport),
+            ("seed", None if file.seed is None else str(file.seed), closing.seed),
+            ("rejected_messages", file.rejected_messages, closing.rejected_messages),
+            source="what the coordinator signed",
+        )
+        if set(closing.files) != COSTS:
+            raise DoesNotHold(f"{CLOSING}: it is not about {listing(COSTS)}")
+        for name, digest in closing.files.items():
+            if sha256_of(self._file(name)) != digest:
+                raise DoesNotHold(f"{name} is not what the coordinator signed")
+        return ""
+
+    @property
+    def _absent(self) -> tuple[Absence, ...]:
+        people = self.folder.file.publication.participation
+        return () if people is None else people.absent
+
+    def _reasons(self) -> str:
+        signed = self.findings.confirmed(CLOSED)
+        if signed and self._as_the_ending_says and self._absent != self.closing.absent:
+            raise DoesNotHold("result.json: 'absent' is not what the coordinator signed")
+        word = "the coordinator's word, which it signed" if signed else "the coordinator's word"
+        excluded = sum(absence.how == "excluded" for absence in self._absent)
+        seen = ", and all in the roster have seen it" if self.study.needs_roster else ""
+        left_out = f"; of {excluded} excluded the reason stands in the roster{seen}"
+        raise CannotTell(f"it is {word}{left_out if excluded else ''}")
+
+    @property
+    def _as_the_ending_says(self) -> bool:
+        """Whether who took part is told by the ending alone; a protocol may publish it otherwise.
+
+        Then only what was published could be compared, and the coordinator signs before that.
+        """
+        if not self.findings.confirmed(REPLAY):
+            return False
+        setting = self.study.setting_with(self.members)
+        said = who_took_part(self.ending, setting, self._excluded)
+        return said == self.publication.participation
+
+    # ── What does not belong to it ─────────────────────────────────────────────────────────────
+
+    def look_at_other_files(self) -> None:
+        """Name the files for which nobody vouches."""
+        sheets = {sheet.name for sheet in self.folder.file.publication.sheets}
+        if self.findings.confirmed(REPLAY):
+            sheets |= {sheet.name for sheet in self.publication.sheets}
+        for path in sorted(self.folder.path.rglob("*")):
+            name = path.relative_to(self.folder.path).as_posix()
+            if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
+                why = DRAWN if name == REPORT else UNKNOWN
+                self.findings.cannot_tell(f"{name} belongs to the result", why)
+
+    def look_at_receipt(self, receipt: Path) -> None:
+        """Whether everything a party sent and heard is in the transcript, byte for byte."""
+        try:
+            rows = receipt.read_text(encoding="utf-8").splitlines()
+        except (OSError, ValueError) as error:
+            raise InputError(f"{receipt} is not a receipt: {error}") from None
+        if not rows:
+            raise InputError(f"{receipt} is not a receipt: it is empty")
+        self.findings.look(RECEIPT, lambda: self._received(receipt.name, rows), [ROSTER])
+
+    def _received(self, name: str, rows: list[str]) -> str:
+        known = {line.opened.raw for line in self.transcript.lines}
+        for line in read_lines(name, rows, self.study):
+            place, step, sender = line.place
+            counted = place.split("/")[0] in (self.session, VERDICT_SESSION)
+            if line.opened.raw not in known or not counted:
+                raise DoesNotHold(
+                    f"{name}, line {line.number}: the {step!r} message by {sender} is not in the "
+                    "transcript of what was counted; it was left out, or another was shown to "
+                    "this party"
+                )
+        return f"{len(rows)} messages"
+
+
+def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    if any(claim.verdict == "contradicted" for claim in claims):
+        raise Contradicted(claims)
+    return claims
+
+
+def _same(*facts: tuple[str, Any, Any], source: str = "what follows from the transcript") -> None:
+    plain = ((key, *map(msgspec.to_builtins, pair)) for key, *pair in facts)
+    wrong = [repr(key) for key, said, expected in plain if not alike(said, expected)]
+    if wrong:
+        be = "are" if len(wrong) > 1 else "is"
+        raise DoesNotHold(f"result.json: {', '.join(wrong)} {be} not {source}")
+
+
+def _as_read(part: P, kind: type[P]) -> P:
+    """The same as it is read from a file."""
+    return msgspec.json.decode(msgspec.json.encode(part), type=kind)
+
+
+def _in_json(document: dict[str, Any]) -> dict[str, Any]:
+    """The same, where it is no struct."""
+    found: dict[str, Any] = json.loads(json.dumps(document))
+    return found

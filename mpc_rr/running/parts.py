@@ -16,6 +16,7 @@ from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
 from mpc_rr.publication.ending import Ending
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
+from mpc_rr.results.closing import close
 from mpc_rr.running.run import Run
 from mpc_rr.schema import Record
 from mpc_rr.simulation.faults import Faults, FaultyTransport
@@ -66,7 +67,7 @@ async def coordinate_study(
             announce(coordinator)
             with watch(coordinator):
                 outcome = await coordinator.run()
-    return Run(study, outcome, {}, seed, "mqtt")
+    return close(Run(study, outcome, {}, seed, "mqtt"), coordinator.sign)
 
 
 async def take_part(

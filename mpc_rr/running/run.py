@@ -6,6 +6,7 @@ from pathlib import Path
 
 from mpc_rr.errors import InputError
 from mpc_rr.publication.parts import Publication, Table
+from mpc_rr.results.claims import Claim
 from mpc_rr.results.folder import check_folder, write_results
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.verification import verify as verify_folder
@@ -68,8 +69,8 @@ class Run(StudyResult):
             raise InputError(f"cannot write {file}: {error.strerror}") from None
         return Path(file)
 
-    def verify(self) -> list[str]:
-        """Replay the transcript and compare; returns what was confirmed, or raises."""
+    def verify(self) -> tuple[Claim, ...]:
+        """Replay the transcript and compare; returns what can be said of it, or raises."""
         with tempfile.TemporaryDirectory() as scratch:
             return verify_folder(self.save(Path(scratch) / "run"))
 
@@ -80,6 +81,9 @@ class Run(StudyResult):
         return f'<style>{STYLE}</style><div class="mpc-rr">{shown}</div>'
 
 
-def verify(run: Run | str | Path) -> list[str]:
-    """Check a run, or a result folder; returns what was confirmed, or raises `DoesNotHold`."""
+def verify(run: Run | str | Path) -> tuple[Claim, ...]:
+    """Check a run, or a result folder: what is confirmed, and what cannot be.
+
+    Raises `mpc_rr.results.claims.Contradicted` if anything is; its ``claims`` are all of them.
+    """
     return run.verify() if isinstance(run, Run) else verify_folder(Path(run))

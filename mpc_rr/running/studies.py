@@ -20,6 +20,7 @@ from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.transport import Transport
 from mpc_rr.randomness import Randomness, SeededRandomness
+from mpc_rr.results.closing import close
 from mpc_rr.running.hosts import on_hosts
 from mpc_rr.running.loops import beside, here, run_to_end
 from mpc_rr.running.parts import AT_THE_DOOR, faulty, mqtt_connection, randomness_of
@@ -215,4 +216,4 @@ async def _run(
         ]
         with watch(coordinator):
             outcome, ends = await asyncio.gather(coordinator.run(), run_parties(parties))
-    return Run(study, outcome, ends, seed, transport)
+    return close(Run(study, outcome, ends, seed, transport), coordinator.sign)

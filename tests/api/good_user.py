@@ -7,6 +7,7 @@ import numpy as np
 
 import mpc_rr
 from mpc_rr import (
+    Claim,
     Domain,
     Microdata,
     NamedEstimates,
@@ -32,7 +33,7 @@ study: Study = study_from_frame(frame, protocol=RRIndependent(keep=0.6), title="
 run: Run = simulate(study, frame, seed=1)
 table: Table = run.tables["car", "place"]
 shares: tuple[int | float | None, ...] = table.values
-confirmed: list[str] = verify(run)
+claims: tuple[Claim, ...] = verify(run)
 folder: Path = run.save(Path(sys.argv[1]) / "run")
 page: Path = run.report(Path(sys.argv[1]) / "report.html")
 shown: str = run._repr_html_()
@@ -48,4 +49,4 @@ counted: Table = count_table(records, study.schema, "car")
 groups = mdav(Microdata.of(study.schema.attributes, [tuple(row) for row in records.tolist()]), 3)
 noise: type[NoiseShares] = NoiseShares
 version: str = mpc_rr.__version__
-print(run.publication.findings[0].text, len(groups), counted.values, version, len(confirmed))
+print(run.publication.findings[0].text, len(groups), counted.values, version, claims[0].verdict)

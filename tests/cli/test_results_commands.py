@@ -41,12 +41,24 @@ def test_a_party_can_see_what_it_would_cost(small, here):
 def test_a_folder_is_verified(finished, here):
     code, out, _ = here("verify", finished, "--json")
     assert code == 0
-    assert json.loads(out)["holds"] is True
+    said = json.loads(out)
+    assert said["holds"] is True
+    assert said["claims"][0] == {
+        "claim": "result.json speaks of the study in study.json", "verdict": "confirmed", "why": "",
+    }  # fmt: skip
+    code, out, _ = here("verify", finished)
+    lines = out.splitlines()
+    assert (code, len(lines)) == (0, len(said["claims"]))
+    assert {line.split(":")[0] for line in lines} == {"confirmed", "not confirmable"}
     result = finished / "result.json"
     result.write_text(result.read_text().replace('"counted": 5', '"counted": 6', 1))
     code, out, err = here("verify", finished)
-    assert (code, out) == (1, "")
+    assert (code, len(out.splitlines())) == (1, len(lines))
+    (wrong,) = [line for line in out.splitlines() if line.startswith("contradicted: ")]
+    assert "result.json names those as counted or absent who are so in the transcript" in wrong
     assert_one_line(err, "result.json: 'participation' is not what follows from the transcript")
+    code, out, _ = here("verify", finished, "--json")
+    assert (code, json.loads(out)["holds"]) == (1, False)
 
 
 def test_a_report_is_written(finished, here):

@@ -162,3 +162,16 @@ def test_a_wish_for_no_rows_is_told():
     fitted = Fitted(rr_independent((2, 3), 0.5), np.zeros((4, 2), dtype=np.int64))
     with pytest.raises(InputError, match="must be positive"):
         Estimates(make_schema((2, 3)), fitted).synthesize(0, np.random.default_rng(1).random)
+
+
+def test_a_mixed_pair_is_measured_as_a_nominal_one():
+    """|Pearson r| speaks of order, which one nominal attribute is enough to lack."""
+    records = np.array([(a, b) for a in range(3) for b in range(3) for _ in range(1 + (a * b) % 3)])
+    for types, measure in (
+        (("nominal", "ordinal"), "cramers_v"),
+        (("ordinal", "nominal"), "cramers_v"),
+        (("ordinal", "ordinal"), "abs_pearson_r"),
+    ):
+        schema = Schema(tuple(Attribute(f"a{k}", t, ("x", "y", "z")) for k, t in enumerate(types)))
+        estimates = Estimates(schema, Fitted(rr_independent((3, 3), 0.9), records))
+        assert estimates.dependences()[0, 1].measure == measure

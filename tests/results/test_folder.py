@@ -34,6 +34,7 @@ def test_the_folder_holds_what_the_documentation_says(result, tmp_path):
     write_results(result, tmp_path / "out")
     files = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
     assert files == [
+        "closing.json",
         "cost.csv",
         "cost.json",
         "dependence.csv",

@@ -25,7 +25,18 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import party_result, write_party_result, write_results
 from mpc_rr.results.run import StudyResult
-from mpc_rr.results.verification import publish_anew, verify
+from mpc_rr.results.verification import (
+    ADMITTED,
+    CLOSED,
+    ORDER,
+    PUBLISHED,
+    RECEIPT,
+    REPLAY,
+    SHEETS,
+    STATED,
+    publish_anew,
+    verify,
+)
 from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
 
@@ -49,7 +60,10 @@ def finished(folder, protocol, faults=None, minimum=None):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS.keys())
 def test_honest_folders_hold(tmp_path, protocol):
-    assert len(verify(finished(tmp_path / "run", protocol))) == 5
+    claims = verify(finished(tmp_path / "run", protocol))
+    assert {claim.claim for claim in claims if claim.verdict == "confirmed"} >= {
+        REPLAY, ORDER, PUBLISHED, SHEETS, CLOSED, STATED,
+    }  # fmt: skip
 
 
 def test_silent_and_given_up_parties_are_no_obstacle(tmp_path):
@@ -69,7 +83,7 @@ def test_a_masked_sum_whose_parties_have_passes_is_replayed(tmp_path):
     study = msgspec.structs.replace(scenario.study, registrar=registrar.public.hex())
     scenario = msgspec.structs.replace(scenario, study=study)
     write_results(run_study(scenario, transport="memory", registrar=registrar), tmp_path / "run")
-    assert any("admitted by the study's registrar" in line for line in verify(tmp_path / "run"))
+    assert ADMITTED in [c.claim for c in verify(tmp_path / "run") if c.verdict == "confirmed"]
 
 
 def test_a_release_without_a_group_that_lost_somebody_is_replayed(tmp_path):
@@ -200,17 +214,6 @@ def test_a_changed_result_is_noticed(honest, tmp_path, name, path, value):
         verify(folder)
 
 
-def test_reasons_are_the_coordinators_to_tell(tmp_path):
-    """Why an answer is missing nobody else can know; that it is missing, everybody sees."""
-    silent = Faults(silent=(PartyFault("party-03", "answer"),))
-    folder = finished(tmp_path / "run", RRIndependent(keep=0.6), silent, minimum=8)
-    result = json.loads((folder / "result.json").read_text())
-    put(result, f"{PEOPLE}.absent.0.how", "faulty")
-    put(result, f"{PEOPLE}.absent.0.reason", "it sent nonsense")
-    (folder / "result.json").write_text(json.dumps(result))
-    assert verify(folder)
-
-
 @pytest.mark.parametrize("file", ["reports.csv", "pairs/01-a0--a1.csv"])
 def test_a_changed_or_missing_table_is_noticed(honest, tmp_path, file):
     folder = copy(honest, "rr_independent", tmp_path / "run")
@@ -229,22 +232,6 @@ def test_a_table_with_other_line_ends_is_another_file(honest, tmp_path, ends):
     sheet.write_bytes(sheet.read_bytes().replace(b"\n", ends.encode()))
     with pytest.raises(DoesNotHold, match=r"\.csv is not what follows"):
         verify(folder)
-
-
-@pytest.mark.parametrize("key", ["session", "step", "sender", "more"])
-def test_what_stands_beside_a_message_must_be_what_is_in_it(honest, tmp_path, key):
-    folder = copy(honest, "rr_independent", tmp_path / "run")
-    lines = lines_of(folder)
-    lines[3][key] = "forged"
-    write_lines(folder, lines)
-    with pytest.raises(DoesNotHold, match="line 4: not a message"):
-        verify(folder)
-
-
-def test_files_that_nobody_vouches_for_are_named(honest, tmp_path):
-    folder = copy(honest, "rr_independent", tmp_path / "run")
-    (folder / "pairs" / "99-lies.csv").write_text("a,b\n")
-    assert "other files in the folder: pairs/99-lies.csv" in " ".join(verify(folder))
 
 
 @pytest.mark.parametrize("name", ["/dev/zero", "/etc/hostname", "../secret.csv", "nothing.csv"])
@@ -327,7 +314,7 @@ def test_a_party_finds_its_own_messages_in_the_transcript(tmp_path, protocol):
     for name in ("party-01", "party-12"):
         write_party(scenario.study, result.parties[name], tmp_path / name)
         confirmed = verify(tmp_path / "run", tmp_path / name / "receipt.jsonl")
-        assert "messages of the receipt are in the transcript" in confirmed[-1]
+        assert (confirmed[-1].claim, confirmed[-1].verdict) == (RECEIPT, "confirmed")
         steps = [line["step"] for line in lines_of_file(tmp_path / name / "receipt.jsonl")]
         assert set(protocol.steps(setting(make_study(12, SIZES).schema, 8))) - {"share"} <= set(
             steps

@@ -180,7 +180,7 @@ def test_what_one_does_with_a_run(tmp_path):
     with pytest.raises(KeyError):
         run.tables["a0", "a2"]
     assert repr(run.tables) == "Tables(a0 × a1)"
-    assert any("12 parties joined" in line for line in verify(run))
+    assert any("12 parties joined" in str(claim) for claim in verify(run))
     folder = run.save(tmp_path / "run")
     assert verify(folder) == run.verify()
     page = run.report(tmp_path / "report.html")

@@ -54,7 +54,8 @@ class Transcript:
     lines: list[Line]
     keys: dict[str, PublicIdentity] = field(default_factory=dict)
     passes: dict[str, Pass] = field(default_factory=dict)
-    used: set[int] = field(default_factory=set)
+    met: list[int] = field(default_factory=list)
+    """The numbers of the lines that have been read, in the order in which they were sent."""
     ties_by_name: bool = False
     """Whether it was recorded when names, not dice, decided between equal records."""
 
@@ -68,8 +69,22 @@ class Transcript:
             if sender in found:
                 raise line.wrong(f"{sender} has spoken in this step before")
             found[sender] = line
-            self.used.add(line.number)
         return found
+
+    def by_parties(self, session: str, step: str, asked: Collection[str]) -> dict[str, Line]:
+        """The lines of these parties in a step; others, who were not asked, have no place there."""
+        found = self.at(session, step)
+        in_order = {party: found[party] for party in asked if party in found}
+        self.met += [line.number for line in in_order.values()]
+        return in_order
+
+    def pass_over(self, session: str, *, itself: bool) -> None:
+        """Read no more of the sessions below this one: what was done there cannot be done again."""
+        met = set(self.met)
+        for line in self.lines:
+            here = line.place[0]
+            if here.startswith(f"{session}/") or (itself and here == session):
+                self.met += [] if line.number in met else [line.number]
 
     def by_coordinator(self, session: str, kind: type[M]) -> tuple[Line, M]:
         """The coordinator's one message of this kind."""
@@ -77,6 +92,12 @@ class Transcript:
         if list(found) != [COORDINATOR]:
             raise DoesNotHold(f"transcript.jsonl: no {kind.step!r} by the coordinator in {session}")
         return found[COORDINATOR], found[COORDINATOR].message(kind)
+
+    def announced(self, session: str, kind: type[M]) -> tuple[Line, M]:
+        """The same, where it comes next."""
+        line, message = self.by_coordinator(session, kind)
+        self.met.append(line.number)
+        return line, message
 
 
 class ReplaySession(CoordinatorSession):
@@ -138,13 +159,13 @@ class ReplaySession(CoordinatorSession):
 
     async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
         """What all parties published."""
-        lines = self.transcript.at(self.name, kind.step)
+        lines = self.transcript.by_parties(self.name, kind.step, self.parties)
         missing = [party for party in self.parties if party not in lines]
         if missing:
             raise DoesNotHold(
                 f"transcript.jsonl: {missing[0]}'s message for step {kind.step!r} is missing"
             )
-        return {party: self._checked(lines[party], kind, check) for party in self.parties}
+        return {party: self._checked(line, kind, check) for party, line in lines.items()}
 
     async def gather(
         self,
@@ -156,10 +177,7 @@ class ReplaySession(CoordinatorSession):
     ) -> Gathered[M]:
         """What those reported who did."""
         asked = [party for party in self.parties if senders is None or party in senders]
-        lines = self.transcript.at(self.name, kind.step)
-        for party, line in lines.items():
-            if party not in asked:
-                raise line.wrong(f"{party} was not asked")
+        lines = self.transcript.by_parties(self.name, kind.step, asked)
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
         silent = tuple(party for party in asked if party not in messages)
         signed = {party: line.opened.raw for party, line in lines.items()}
@@ -178,7 +196,7 @@ class ReplaySession(CoordinatorSession):
 
     async def announce(self, message: Message) -> None:
         """What was announced must be what follows."""
-        line, recorded = self.transcript.by_coordinator(self.name, type(message))
+        line, recorded = self.transcript.announced(self.name, type(message))
         if encode(recorded) != encode(message):
             raise line.wrong("it does not follow from the messages before it")
 
@@ -190,9 +208,8 @@ class ReplaySession(CoordinatorSession):
         check: Check[M],
     ) -> M:
         """What the coordinator announced; of how it came about, only that it passes the check."""
-        line, _ = self.transcript.by_coordinator(self.name, kind)
-        below = {o.number for o in self.transcript.lines if o.place[0].startswith(f"{self.name}/")}
-        self.transcript.used |= below
+        self.transcript.pass_over(self.name, itself=False)
+        line, _ = self.transcript.announced(self.name, kind)
         return self._checked(line, kind, check)
 
     def _checked(self, line: Line, kind: type[M], check: Check[M] | None) -> M:

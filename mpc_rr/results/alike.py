@@ -1,0 +1,37 @@
+"""Whether two results are the same, but for the last digits of their floating-point numbers.
+
+Those depend on the processor and on the version of numpy. Whoever verifies a folder on another
+machine than it was made on must not be told that it is forged.
+"""
+
+import math
+import re
+from typing import Any
+
+DIGITS = 9
+FRACTION = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+
+
+def alike(one: Any, other: Any) -> bool:
+    """Whether two documents of plain values are the same, but for the last digits of fractions."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=10.0**-DIGITS, abs_tol=1e-12)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(alike, one, other))
+    return bool(one == other)
+
+
+def texts_alike(one: str, other: str) -> bool:
+    """The same of two CSV files."""
+    return one == other or alike(_cells(one), _cells(other))
+
+
+def _cells(text: str) -> list[list[str | float]]:
+    return [[_cell(cell) for cell in line.split(",")] for line in text.split("\n")]
+
+
+def _cell(text: str) -> str | float:
+    is_fraction = FRACTION.fullmatch(text) is not None and not text.lstrip("-").isdigit()
+    return float(text) if is_fraction else text
