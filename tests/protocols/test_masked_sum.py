@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -26,7 +27,12 @@ from mpc_rr.network.sealed import Rejected
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
-from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
+from mpc_rr.protocols.sums.masked.setup import (
+    MaskingOptions,
+    Seat,
+    set_up_coordinator,
+    set_up_party,
+)
 from mpc_rr.protocols.sums.masked.sum import (
     MaskedVector,
     SharesForYou,
@@ -267,8 +273,25 @@ class Twice(ExactPairs, frozen=True, tag="twice"):
         return PairCounts(len(counted), schema, found[-1][0], lost=dict(board.lost))
 
 
-def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more():
-    """Who leaves in the first sum is missing in the second; nobody else is."""
+def remember(monkeypatch, what):
+    """How often each of the secrets that parties derive from their seats was derived."""
+    original, found = getattr(Seat, what), Counter()
+
+    def derived(seat, purpose):
+        secrets = original(seat, purpose)
+        found.update(frozenset(s) if isinstance(s, tuple) else s for s in secrets)
+        return secrets
+
+    monkeypatch.setattr(Seat, what, derived)
+    return found
+
+
+def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more(monkeypatch):
+    """Who leaves in the first sum is missing in the second; nobody else is.
+
+    Each seed and each key is known at the two ends of one edge, in one of the sums.
+    """
+    seeds, keys = remember(monkeypatch, "pair_seeds"), remember(monkeypatch, "seal_keys")
     study = make_study(16, SIZES, minimum=10, protocol=Twice(sum="masked_sum"))
     records = random_records(16, SIZES, seed=3)
 
@@ -296,3 +319,5 @@ def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more():
     }
     for name in rest:
         assert vectors[name, "sum-1"] != vectors[name, "sum-2"]
+    both_ends, one_end = 16 * 15 // 2 + 15 * 14 // 2, 15
+    assert Counter(seeds.values()) == Counter(keys.values()) == {2: both_ends, 1: one_end}
