@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.network.fragments import Assembler, batch, cut, unbatch
+from mpc_rr.network.fragments import _HEAD, Assembler, batch, cut, unbatch
 from mpc_rr.randomness import SystemRandomness
 
 RNG = SystemRandomness()
@@ -39,6 +39,22 @@ def test_junk_never_raises(junk):
     unbatch(b"\2" + junk)
     Assembler(1000).add(b"\1" + junk)
     Assembler(1000).add(junk)
+
+
+@pytest.mark.parametrize(("number", "count"), [(1, 1), (5, 1), (0, 0), (7, 2)])
+def test_a_piece_beyond_the_last_is_no_piece(number, count):
+    assembler = Assembler(10_000)
+    head = _HEAD.pack(b"i" * 16, number, count)
+    assert assembler.add(b"\1" + head + b"beyond") is None
+    assert not assembler._open
+
+
+def test_pieces_beyond_the_last_do_not_spoil_the_message():
+    raw = b"a message in two pieces"
+    first, second = cut(raw, RNG, 12)
+    beyond = first[:17] + (9).to_bytes(4, "little") + first[21:]
+    assembler = Assembler(10_000)
+    assert [assembler.add(payload) for payload in (first, beyond, second)] == [None, None, raw]
 
 
 @pytest.mark.parametrize("flood", range(3))
