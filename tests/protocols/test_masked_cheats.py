@@ -1,5 +1,7 @@
 """A masked sum with a coordinator or a party that cheats: named, and nothing learned."""
 
+import asyncio
+
 import msgspec
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from mpc_rr.network.vectors import unpack_bits
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.sums.masked import slots
 from mpc_rr.protocols.sums.masked import sum as masked_sum
-from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, Neighbourhood, Seat
+from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, MaskKeys, Neighbourhood, Seat
 from mpc_rr.protocols.sums.masked.sum import (
     MaskedVector,
     MaskShares,
@@ -440,6 +442,99 @@ def test_a_vector_leaves_only_after_the_point_of_no_return():
     assert (MaskedVector, True) in passed
 
 
+def test_shares_are_handed_on_only_after_the_coordinator_s_point_of_no_return():
+    passed = []
+
+    class Watching(LiveSession):
+        async def hand_out(self, messages):
+            passed.append((type(next(iter(messages.values()))), self.past_return))
+            await super().hand_out(messages)
+
+    run(coordinator=coordinator_whose(Watching))
+    assert passed[:2] == [(Neighbourhood, False), (SharesForYou, True)]
+
+
+# ── Just enough, and one too few ───────────────────────────────────────────────────────────────
+
+ENOUGH = MaskingOptions().plan(N, N).threshold
+"""Of a party's 15 neighbours so many must answer."""
+
+
+def only_the_first(count, joined, size):
+    """What came in the first slots only."""
+    return slots.bitmap([k < count for k in range(N - 1)]), joined[: count * size]
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_a_vector_is_sent_only_if_enough_neighbours_can_help(count):
+    def fewer(_, told):
+        return SharesForYou(*only_the_first(count, told.parcels, masked_sum.PARCEL_BYTES))
+
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(SharesForYou, fewer), network=network)
+    kept = [f"only {count} of my 15 neighbours sent me shares" in str(e) for e in ends.values()]
+    assert len(sent(network, "masked_vector")) == (N if count == ENOUGH else 0)
+    assert all(kept) if count < ENOUGH else not any(kept)
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_survivors_are_vouched_for_only_if_there_are_enough(count):
+    def fewer(_, told):
+        flags = [k < count for k in range(N - 1)]
+        return msgspec.structs.replace(told, survived=slots.bitmap(flags))
+
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(Survivors, fewer), network=network)
+    kept = [f"only {count} of my 15 neighbours are left" in str(end) for end in ends.values()]
+    assert len(sent(network, "vouchers")) == (N if count == ENOUGH else 0)
+    assert all(kept) if count < ENOUGH else not any(kept)
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_shares_are_given_only_if_enough_neighbours_vouch(count):
+    def fewer(_, told):
+        return VouchedFor(*only_the_first(count, told.vouchers, masked_sum.VOUCHER_BYTES))
+
+    network = Tapped()
+    outcome, ends = run(coordinator=handing_out(VouchedFor, fewer), network=network)
+    if count == ENOUGH:
+        assert outcome.result.n == N
+        return
+    assert all(f"{count} of my 15 neighbours vouch" in str(end) for end in ends.values())
+    assert not sent(network, "unmasking")
+
+
+# ── What does not fit ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"), [(SharesForYou, "parcels"), (VouchedFor, "vouchers")], ids=["parcels", "v"]
+)
+def test_what_is_handed_out_in_another_size_is_the_coordinator_s_fault(kind, part):
+    def longer(_, told):
+        return msgspec.structs.replace(told, **{part: getattr(told, part) + b"!"})
+
+    _, ends = run(coordinator=handing_out(kind, longer))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert "bytes where" in str(end)
+
+
+def test_a_total_of_another_size_is_the_coordinator_s_fault():
+    class Longer(LiveSession):
+        async def announce(self, message):
+            if isinstance(message, SumDone):
+                message = msgspec.structs.replace(message, total=message.total + b"!")
+            await super().announce(message)
+
+    _, ends = run(coordinator=coordinator_whose(Longer))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert "bytes where" in str(end)
+
+
 def test_neighbours_that_were_never_shown_cannot_survive():
     def fewer(_, told):
         return msgspec.structs.replace(told, senders=bytes(len(told.senders)), parcels=b"")
@@ -485,16 +580,84 @@ def party_that_reports(kind, change):
     ("kind", "change", "says"),
     [
         (Die, lambda m: Die(b"y" * 16), "not the one that was committed to"),
+        (MaskKeys, lambda m: MaskKeys(m.key[:31], m.die_hash), "have 32 bytes each"),
+        (MaskKeys, lambda m: MaskKeys(m.key, m.die_hash * 1000), "have 32 bytes each"),
+        (MaskKeys, lambda m: MaskKeys(bytes(32), m.die_hash), "is no proper key"),
         (MaskShares, lambda m: msgspec.structs.replace(m, parcels=b"short"), "bytes where"),
+        (MaskShares, lambda m: msgspec.structs.replace(m, box=m.box[1:]), "bytes where"),
+        (MaskShares, lambda m: msgspec.structs.replace(m, marks=m.marks[1:]), "bytes where"),
         (MaskedVector, lambda m: MaskedVector(m.cells + b"\0"), "bytes where"),
     ],
-    ids=["another die", "short parcels", "long vector"],
+    ids=[
+        "another die",
+        "short key",
+        "long hash",
+        "no key",
+        "short parcels",
+        "short box",
+        "short marks",
+        "long vector",
+    ],
 )
 def test_a_report_out_of_order_is_left_out_and_its_author_named(kind, change, says):
     outcome, _ = run(parties={"party-07": party_that_reports(kind, change)})
     assert outcome.result is not None, outcome.cause
     assert outcome.result.n == N - 1
     assert says in outcome.result.lost["party-07"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (Vouchers, lambda m: Vouchers(m.vouchers[1:])),
+        (Unmasking, lambda m: msgspec.structs.replace(m, shares=m.shares[1:])),
+        (Unmasking, lambda m: msgspec.structs.replace(m, survivors=bytes(32))),
+        (Unmasking, lambda m: msgspec.structs.replace(m, marks=m.marks[1:])),
+    ],
+    ids=["vouchers", "shares", "survivors", "marks"],
+)
+def test_who_helps_out_of_order_is_counted_all_the_same_and_harms_nobody(kind, change):
+    """One has left, so that there are marks to be compared."""
+    parties = {"party-07": party_that_reports(kind, change), "party-11": leaving_after()}
+    outcome, _ = run(parties=parties)
+    assert outcome.result is not None, outcome.cause
+    assert outcome.result.n == N - 1
+    assert set(outcome.result.lost) == {"party-11"}
+
+
+def leaving_after(change=lambda message: message):
+    """A party that sends shares, perhaps others, and no vector."""
+
+    class Session(PartySession):
+        async def report(self, message):
+            if isinstance(message, MaskedVector):
+                await asyncio.sleep(1000)
+            return await super().report(
+                change(message) if isinstance(message, MaskShares) else message
+            )
+
+    class Leaving(Party):
+        session_kind = Session
+
+    return Leaving
+
+
+def test_who_leaves_with_a_box_that_does_not_open_is_named():
+    spoiled = leaving_after(lambda m: msgspec.structs.replace(m, box=bytes(len(m.box))))
+    outcome, _ = run(parties={"party-07": spoiled})
+    assert outcome.result is None
+    assert "party-07 left, and its box of seeds does not open" in outcome.cause
+    assert outcome.culprits == ("party-07",)
+
+
+def test_who_sends_shares_that_nobody_can_open_is_named():
+    junk = party_that_reports(
+        MaskShares, lambda m: msgspec.structs.replace(m, parcels=bytes(len(m.parcels)))
+    )
+    outcome, _ = run(parties={"party-07": junk})
+    assert outcome.result is None
+    assert "15 neighbours of party-07 are there, but could not open the shares" in outcome.cause
+    assert outcome.culprits == ("party-07",)
 
 
 def test_a_false_share_is_got_round():

@@ -5,6 +5,7 @@ goes into each hash is pinned here, by known answers and by what must change wit
 """
 
 import hashlib
+import itertools
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -18,8 +19,9 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.merkle import MerkleTree
-from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey, masks, seed_of
-from mpc_rr.errors import Misconduct
+from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey, derive, masks, seed_of, unlock
+from mpc_rr.errors import Dropout, Misconduct
+from mpc_rr.network.session.shared import once_per_process
 from mpc_rr.privacy.graph_parameters import GraphParameters
 from mpc_rr.protocols.sums.masked import setup as enrolment
 from mpc_rr.protocols.sums.masked import sum as masked_sum
@@ -32,6 +34,7 @@ from mpc_rr.protocols.sums.masked.setup import (
     Player,
     Seat,
 )
+from mpc_rr.protocols.sums.masked.slots import pieces
 from mpc_rr.randomness import SeededRandomness
 
 OPTIONS = MaskingOptions(corrupt=0.02, dropout=0.02, coordinator="curious")
@@ -166,6 +169,19 @@ def one_neighbour_too_few():
     return lie, lie.told(shown=[lie.number, *row[1:]])
 
 
+def myself_twice():
+    honest = village()
+    lie = replace(honest, players=[*honest.players, honest.players[ME]])
+    return lie, lie.told(shown=[ME, NODES, *range(10, 20)])
+
+
+def too_few_for_any_sum():
+    honest = village()
+    players = [honest.players[0], honest.players[ME]]
+    lie = replace(honest, players=players, plan=GraphParameters(1, 1), fewest=2)
+    return lie, lie.told()
+
+
 def other_dice():
     """Another root of the dice would give another graph."""
     lie = village()
@@ -175,6 +191,8 @@ def other_dice():
 @pytest.mark.parametrize(
     ("lie", "says"),
     [
+        (myself_twice, "I am not in the graph with my own keys"),
+        (too_few_for_any_sum, "a graph of 2 parties with 50 keys"),
         (fewer_than_allowed, "a graph of 40 parties with 50 keys"),
         (more_keys_than_people, "a graph of 40 parties with 51 keys"),
         (more_parties_than_keys, "a graph of 41 parties with 40 keys"),
@@ -361,6 +379,23 @@ def test_people_who_are_not_what_everybody_was_told_are_refused(lie, says):
         liar.check(told)
 
 
+def test_that_all_persons_differ_is_not_known_from_another_list():
+    """Parties of one process look through a list once; another list is looked through again."""
+    session = SimpleNamespace(shared=lambda *key_and_work: once_per_process(*split(key_and_work)))
+
+    def split(key_and_work):
+        what, depends_on, work = key_and_work
+        return ("this test", what, *depends_on), work
+
+    persons = village(admitted=True).persons
+    root, twice = bytes(32), persons[:-64] + persons[-32:] * 2
+    KeysFixed(root, persons).check_persons(session, {}, MOST)
+    with pytest.raises(ValueError, match="a person is there twice"):
+        KeysFixed(root, twice).check_persons(session, {}, MOST)
+    with pytest.raises(ValueError, match="a person is there twice"):
+        KeysFixed(root, persons).check_persons(session, {}, MOST + 1)
+
+
 # ── What everybody computes alike ──────────────────────────────────────────────────────────────
 
 FIXED = KeysFixed(b"r" * 32, b"p" * 64)
@@ -415,6 +450,14 @@ def test_two_neighbours_find_the_same_seed_and_each_other_s_keys():
     assert my_keys.vouch == their_keys.vouch
 
 
+def test_seeds_and_keys_are_the_known_ones():
+    """Of each edge, by the lower number first."""
+    edge = b"sum" + (4).to_bytes(8) + (5).to_bytes(8)
+    assert seat().pair_seeds(b"sum")[2] == derive(b"masks", b"mpc-rr pair mask\0" + edge, 16)
+    keys = derive(b"seals", b"mpc-rr shares\0" + edge, 96)
+    assert seat().seal_keys(b"sum")[2] == (keys[:32], keys[32:64], keys[64:])
+
+
 def test_a_sum_is_another_in_another_run_another_session_or_on_another_graph():
     def purpose(run, name, seed):
         on_graph = replace(seat(), graph=HararyGraph(seed, 9, 4))
@@ -445,6 +488,40 @@ def test_a_voucher_is_by_one_about_another_and_of_one_set_of_survivors():
         masked_sum._voucher(b"another", b"digest", 1, 2),
     }
     assert len(vouchers) == 6
+
+
+def test_survivors_are_known_by_all_their_names():
+    known = hashlib.sha256(b"mpc-rr survivors\0" + msgspec.msgpack.encode(["a", "b"])).digest()
+    assert masked_sum._survivors_digest(["b", "a"]) == known
+    assert masked_sum._survivors_digest(["a", "c"]) != known
+
+
+# ── Fewer than t neighbours cannot take a mask off ─────────────────────────────────────────────
+
+
+def test_one_neighbour_too_few_has_neither_the_own_secret_nor_the_key_of_the_box():
+    own, box_key = (shamir.random_secret(SeededRandomness(k)) for k in (1, 2))
+    seals = seat().seal_keys(b"sum")
+    sent = masked_sum._shares(
+        seat(), own, box_key, [b"s" * SEED_BYTES] * 4, seals, SeededRandomness(3)
+    )
+    parcels = pieces(sent.parcels, masked_sum.PARCEL_BYTES, 4)
+    opened = [unlock(seal.to_them, parcel) for seal, parcel in zip(seals, parcels, strict=True)]
+    for secret, half in ((own, slice(32)), (box_key, slice(32, 64))):
+        shares = {point: both[half] for point, both in enumerate(opened, start=1)}
+        for three in itertools.combinations(shares, 3):
+            assert shamir.join({point: shares[point] for point in three}) == secret
+        for two in itertools.combinations(shares, 2):
+            assert shamir.join({point: shares[point] for point in two}) != secret
+    assert unlock(box_key, sent.box) == b"s" * SEED_BYTES * 4
+    assert sent.marks == mark_of(b"own", own) + mark_of(b"box", box_key)
+
+
+def test_no_sum_is_of_fewer_than_three_whatever_the_study_allows():
+    session = SimpleNamespace(fewest=1, parties=("a", "b", "c"))
+    enrolment.check_enough_left(session, ["a", "b", "c"], {})
+    with pytest.raises(Dropout, match="only 2 of 3 parties are left, at least 3 are needed; c"):
+        enrolment.check_enough_left(session, ["a", "b"], {"c": "die"})
 
 
 # ── Each mask alone hides a vector ─────────────────────────────────────────────────────────────
@@ -536,3 +613,11 @@ def test_three_liars_at_once_are_too_many_where_four_shares_are_to_spare():
     taken_off, _ = recovery(9, 4, lambda about, by: about == 0 and by in three)
     with pytest.raises(Misconduct, match="do not fit together"):
         taken_off.leftover(5, 8)
+
+
+def test_whoever_lied_most_is_asked_last():
+    """Of five shares four are needed, and two come from people who have lied before."""
+    once, often = liars_about(0, graph_of=6)[:2]
+    taken_off, expected = recovery(6, 4, lambda about, by: about == 0 and by == often)
+    taken_off.false_shares.update({once: 1, often: 2})
+    assert taken_off.leftover(5, 8).tolist() == expected.tolist()
