@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,6 +40,14 @@ def test_signatures_are_the_signers_own():
     assert not ALICE.public.verify(b"short", b"text")
 
 
+def test_what_was_found_good_does_not_vouch_for_another_cut():
+    """Good signatures are remembered: signature and text must not run into each other."""
+    signature = ALICE.sign(b"text")
+    assert ALICE.public.verify(signature, b"text")
+    assert not ALICE.public.verify(signature[:-1], signature[-1:] + b"text")
+    assert not ALICE.public.verify(signature + b"t", b"ext")
+
+
 def test_private_keys_never_show():
     stream = SeededRandomness(1)
     shown = repr(ALICE) + str(ALICE.__dict__)
@@ -49,5 +59,18 @@ def test_private_keys_never_show():
 
 
 def test_public_keys_have_32_bytes():
-    with pytest.raises(ValueError, match="32 bytes"):
-        PublicIdentity(b"short", bytes(32))
+    for keys in ((b"short", bytes(32)), (bytes(32), b"short"), (bytes(33), bytes(32))):
+        with pytest.raises(ValueError, match="32 bytes"):
+            PublicIdentity(*keys)
+
+
+def test_people_compare_both_keys_by_their_fingerprint():
+    one, other = ALICE.public, BOB.public
+    digests = {
+        PublicIdentity(signing, sealing).digest
+        for signing in (one.signing, other.signing)
+        for sealing in (one.sealing, other.sealing)
+    }
+    assert len(digests) == 4
+    known = hashlib.sha256(b"mpc-rr identity\0" + one.signing + one.sealing).hexdigest()
+    assert one.fingerprint == known[:32]

@@ -12,7 +12,7 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey
 from mpc_rr.errors import Misconduct, StudyError
-from mpc_rr.network.envelope import decode
+from mpc_rr.network.envelope import decode, encode
 from mpc_rr.network.session import Gathered
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.network.session.party import PartySession
@@ -22,6 +22,7 @@ from mpc_rr.protocols.sums.masked import slots
 from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, MaskKeys, Neighbourhood, Seat
 from mpc_rr.protocols.sums.masked.sum import (
+    ConfidedVector,
     MaskedVector,
     MaskShares,
     SharesForYou,
@@ -558,6 +559,25 @@ def test_a_masked_vector_is_uniform_whatever_the_record(monkeypatch):
                   if e.header.step == "masked_vector" and e.header.sender == "party-1"]  # fmt: skip
         values += unpack_bits(decode(own.body, MaskedVector).cells, 3, 2).tolist()
     assert stats.chisquare(np.bincount(values, minlength=4)).pvalue > 1e-4
+
+
+def test_a_masked_vector_for_the_coordinator_alone_is_sealed():
+    """Without that, whoever saw the shares and these could take the masks off as well as it."""
+    readers = []
+
+    class Reading(LiveSession):
+        async def gather(self, kind, **options):
+            readers.append(self.mailbox.identity)
+            return await super().gather(kind, **options)
+
+    network = Tapped()
+    study = make_study(
+        N, SIZES, minimum=10, protocol=msgspec.structs.replace(MASKED, suppress_below=3)
+    )
+    run(study=study, network=network, coordinator=coordinator_whose(Reading))
+    vectors = [e for e in network.envelopes if e.header.step == ConfidedVector.step]
+    assert len(vectors) == N
+    assert all(readers[0].open(e.body, encode(e.header)) is not None for e in vectors)
 
 
 # ── Parties ────────────────────────────────────────────────────────────────────────────────────
