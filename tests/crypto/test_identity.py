@@ -1,5 +1,3 @@
-import hashlib
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,15 +60,3 @@ def test_public_keys_have_32_bytes():
     for keys in ((b"short", bytes(32)), (bytes(32), b"short"), (bytes(33), bytes(32))):
         with pytest.raises(ValueError, match="32 bytes"):
             PublicIdentity(*keys)
-
-
-def test_people_compare_both_keys_by_their_fingerprint():
-    one, other = ALICE.public, BOB.public
-    digests = {
-        PublicIdentity(signing, sealing).digest
-        for signing in (one.signing, other.signing)
-        for sealing in (one.sealing, other.sealing)
-    }
-    assert len(digests) == 4
-    known = hashlib.sha256(b"mpc-rr identity\0" + one.signing + one.sealing).hexdigest()
-    assert one.fingerprint == known[:32]

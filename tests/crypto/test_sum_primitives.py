@@ -1,6 +1,5 @@
 """The parts of a masked sum: Merkle trees, Shamir's shares, masks, the graph, parameters."""
 
-import hashlib
 import itertools
 
 import networkx as nx
@@ -14,17 +13,7 @@ from mpc_rr.crypto import shamir
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.merkle import MerkleTree, root_of
-from mpc_rr.crypto.pairwise import (
-    MaskKey,
-    derive,
-    is_key,
-    lock,
-    mask,
-    masks,
-    seed_of,
-    unlock,
-    word,
-)
+from mpc_rr.crypto.pairwise import MaskKey, derive, is_key, lock, mask, masks, unlock, word
 from mpc_rr.errors import InputError
 from mpc_rr.network.vectors import pack_bits, unpack_bits
 from mpc_rr.privacy.graph_parameters import GraphParameters, graph_parameters_for
@@ -69,42 +58,15 @@ def test_any_threshold_of_shares_give_the_secret(threshold, more, seed, data):
     assert shamir.join({p: shares[p - 1] for p in points}) == secret
 
 
-class Counted(SeededRandomness):
-    """Remembers what it gave."""
-
-    def bytes(self, count):
-        self.given = super().bytes(count)
-        return self.given
-
-
-@given(st.integers(2, 12), st.integers(0, 4), st.integers(0, 1000))
-def test_one_share_too_few_tells_nothing(threshold, more, seed):
-    """Every coefficient is drawn on its own: any last share is possible, and gives another secret.
-
-    A polynomial of a lower degree would be known from fewer shares.
-    """
-    rng = Counted(seed)
-    secret = shamir.random_secret(rng)
-    shares = shamir.split(secret, threshold, threshold + more, rng)
-    drawn = [int.from_bytes(rng.given[k : k + 64]) for k in range(0, 64 * (threshold - 1), 64)]
-    assert len(rng.given) == 64 * (threshold - 1)
-    for point, share in enumerate(shares, start=1):
-        value = sum(c * point**k for k, c in enumerate([int.from_bytes(secret), *drawn]))
-        assert int.from_bytes(share) == value % shamir.PRIME
-    too_few = {k + 1: shares[k] for k in range(threshold - 1)}
-    assert shamir.join(too_few) != secret
-    guesses = {shamir.join(too_few | {threshold: bytes(31) + bytes([k])}) for k in range(20)}
-    assert len(guesses) == 20
-    assert secret not in guesses
-
-
-def test_two_shares_of_three_that_are_needed_do_not_give_the_secret():
+def test_one_share_too_few_tells_nothing():
+    """For any candidate secret there is a last share that gives it."""
     rng = SeededRandomness(1)
-    for _ in range(50):
-        secret = shamir.random_secret(rng)
-        shares = dict(enumerate(shamir.split(secret, 3, 5, rng), start=1))
-        for two in itertools.combinations(shares, 2):
-            assert shamir.join({point: shares[point] for point in two}) != secret
+    secret = shamir.random_secret(rng)
+    shares = shamir.split(secret, 3, 5, rng)
+    known = {1: shares[0], 2: shares[1]}
+    guesses = {shamir.join(known | {3: bytes(31) + bytes([k])}) for k in range(200)}
+    assert len(guesses) == 200
+    assert secret not in guesses
 
 
 def test_shares_are_uniform():
@@ -141,13 +103,6 @@ def test_small_order_points_are_no_keys():
 
 def test_what_is_derived_for_one_sum_says_nothing_about_another():
     assert derive(b"agreed", b"sum 1", 16) != derive(b"agreed", b"sum 2", 16)
-
-
-def test_a_mask_of_one_s_own_hangs_on_its_secret():
-    seeds = {seed_of(bytes([k]) * 32) for k in range(100)}
-    assert len(seeds) == 100
-    known = hashlib.sha256(b"mpc-rr self mask\0" + b"s" * 32).digest()
-    assert seed_of(b"s" * 32) == known[:16]
 
 
 def test_a_lock_opens_with_its_key_only():
