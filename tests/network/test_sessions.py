@@ -3,14 +3,15 @@
 import pytest
 
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import Misconduct
+from mpc_rr.errors import Dropout, Misconduct, Refused
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, Header
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import write
 from mpc_rr.network.session.base import Limits
 from mpc_rr.network.session.live import LiveSession
-from mpc_rr.network.session.party import PartySession
+from mpc_rr.network.session.party import PartySession, Person
 from mpc_rr.protocols.sums.masked.setup import Die, KeysFixed
+from mpc_rr.protocols.sums.masked.sum import ConfidedVector
 from mpc_rr.protocols.sums.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
@@ -44,6 +45,13 @@ def mailbox(name, *, run=RUN, identity=None, keys_digest=b"roster", size_limit=1
 def session(name="alice", *, called=SESSION, **how):
     limits = Limits(3, 3, round_s=5.0)
     return PartySession(mailbox(name, **how), called, PARTIES, SeededRandomness(name), limits, None)
+
+
+def coordinator(**limits):
+    limits = Limits(**({"fewest": 3, "most": 3, "round_s": 5.0} | limits))
+    return LiveSession(
+        mailbox(COORDINATOR), SESSION, PARTIES, SeededRandomness(0), limits, lambda name: None
+    )
 
 
 def written(sender, step, target, message, *, by=None, called=SESSION, run=RUN):
@@ -112,6 +120,8 @@ def test_a_parcel_that_its_sender_did_not_sign_is_refused(by):
 
 @pytest.mark.parametrize("name", PARTIES)
 def test_what_another_is_said_to_have_published_must_be_signed_by_it(name):
+    """Whatever another bundle held that was in order."""
+    published(partials())
     forged = written(name, "partial", EVERYONE, Partial(b"forged"), by=COORDINATOR)
     says, culprits = refusal(published, partials(**{name: forged}))
     assert f"{name}'s message for step 'partial'" in says
@@ -125,6 +135,25 @@ def test_what_i_published_must_come_back_as_i_wrote_it():
     says, culprits = refusal(published, partials(alice=other))
     assert "the coordinator altered my message for step 'partial'" in says
     assert culprits == (COORDINATOR,)
+
+
+def test_who_published_what_cannot_be_is_named_with_the_coordinator_who_handed_it_on():
+    """Bob signed it; an honest coordinator would have found it before anybody else."""
+
+    def check(message):
+        if message.residues == b"bob":
+            raise ValueError("that cannot be")
+
+    mine = session()
+    mine.mailbox.accept(bundle("partial", partials(), target=EVERYONE))
+    says, culprits = refusal(lambda: run_virtual(mine.publish(Partial(b"alice"), check=check)))
+    assert "bob's message for step 'partial': that cannot be" in says
+    assert culprits == ("bob", COORDINATOR)
+
+
+def test_an_exchange_is_with_every_other_party():
+    with pytest.raises(ValueError, match="writes to every other party"):
+        run_virtual(session().exchange({"bob": Share(b"")}))
 
 
 @pytest.mark.parametrize(
@@ -154,15 +183,11 @@ def test_a_parcel_longer_than_a_party_s_part_of_a_bundle_is_refused():
 
 
 def test_the_coordinator_names_who_sends_it_a_parcel_that_is_too_long():
-    box = mailbox(COORDINATOR)
-    limits = Limits(3, 3, round_s=5.0)
-    boss = LiveSession(
-        box, SESSION, PARTIES, SeededRandomness(0), limits, pass_of=lambda name: None
-    )
+    boss = coordinator()
     for name in PARTIES:
         size = 40_000 if name == "carol" else 1
         parcels = {other: bytes(size) for other in PARTIES if other != name}
-        box.accept(written(name, "share", COORDINATOR, Bundle(parcels)))
+        boss.mailbox.accept(written(name, "share", COORDINATOR, Bundle(parcels)))
     says, culprits = refusal(lambda: run_virtual(boss.route(Share)))
     assert "carol's bundle for step 'share': a parcel is longer than 33333 bytes" in says
     assert culprits == ("carol",)
@@ -188,6 +213,117 @@ def test_what_is_for_me_alone_is_not_taken_if_it_goes_to_all():
     says, culprits = refusal(lambda: run_virtual(mine.told(Die)))
     assert "the coordinator tells all what is for me alone (step 'die')" in says
     assert culprits == (COORDINATOR,)
+
+
+def test_what_was_heard_is_in_the_transcript():
+    mine, told = session(), KeysFixed(bytes(32), b"")
+    raw = written(COORDINATOR, told.step, EVERYONE, told)
+    mine.mailbox.accept(raw)
+    assert run_virtual(mine.hear(KeysFixed)) == told
+    assert mine.mailbox.transcript == [raw]
+
+
+# ── The coordinator's side ─────────────────────────────────────────────────────────────────────
+
+
+def reported(boss, kind, messages, **how):
+    for raw in messages:
+        boss.mailbox.accept(raw)
+    return run_virtual(boss.gather(kind, **how))
+
+
+def dice(*names):
+    return [written(name, "die", COORDINATOR, Die(name.encode())) for name in names]
+
+
+def test_a_report_to_all_is_none():
+    """Others would say that its author wrote no such report to the coordinator."""
+    odd = written("bob", "die", EVERYONE, Die(b"bob"))
+    gathered = reported(coordinator(fewest=2), Die, [*dice("alice", "carol"), odd])
+    assert set(gathered.messages) == {"alice", "carol"}
+    assert "it is not addressed to me" in gathered.faulty["bob"]
+
+
+@pytest.mark.parametrize(
+    ("came", "how", "enough"),
+    [
+        (3, {}, True),
+        (2, {}, False),
+        (2, {"at_least": 2}, True),
+        (1, {"at_least": 2}, False),
+        (0, {"senders": PARTIES}, True),
+    ],
+)
+def test_whether_enough_have_reported(came, how, enough):
+    """All parties are held to what the study needs, some of them to what is asked."""
+    boss, messages = coordinator(), dice(*PARTIES[:came])
+    if enough:
+        assert len(reported(boss, Die, messages, **how).messages) == came
+        return
+    with pytest.raises(Dropout, match=f"only {came} of 3 parties answered, at least {came + 1}"):
+        reported(boss, Die, messages, **how)
+
+
+def test_what_is_confided_is_in_no_transcript():
+    boss = coordinator()
+    sealed = [
+        written(name, ConfidedVector.step, COORDINATOR, ConfidedVector(b"")) for name in PARTIES
+    ]
+    assert len(reported(boss, ConfidedVector, sealed).messages) == 3
+    assert not boss.mailbox.transcript
+    public = dice(*PARTIES)
+    assert len(reported(boss, Die, public).messages) == 3
+    assert boss.mailbox.transcript == public
+
+
+def test_what_is_published_must_be_addressed_to_all():
+    boss = coordinator()
+    for name in PARTIES:
+        target = COORDINATOR if name == "bob" else EVERYONE
+        boss.mailbox.accept(written(name, "partial", target, Partial(b"")))
+    says, culprits = refusal(lambda: run_virtual(boss.relay(Partial)))
+    assert "bob's message for step 'partial' is not addressed to all" in says
+    assert culprits == ("bob",)
+
+
+def test_the_coordinator_announces_nothing_that_would_not_pass():
+    boss = coordinator()
+
+    async def make():
+        return Die(b"loaded")
+
+    def check(message):
+        raise ValueError("a loaded die")
+
+    with pytest.raises(ValueError, match="a loaded die"):
+        run_virtual(boss.announce_made(Die, make, check=check))
+    assert not boss.mailbox.transcript
+
+
+# ── Sessions below a session ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("top", [session, coordinator], ids=["party", "coordinator"])
+def test_what_is_drawn_in_one_session_is_not_drawn_again_in_another(top):
+    above = top()
+    sessions = (above, above.sub("sum-1"), above.sub("sum-2"))
+    assert len({one.rng.fork("secret").bytes(16) for one in sessions}) == 3
+
+
+@pytest.mark.parametrize("top", [session, coordinator], ids=["party", "coordinator"])
+def test_the_point_of_no_return_is_passed_above_and_below(top):
+    above = top()
+    below, beside = above.sub("sum-1"), above.sub("sum-2")
+    assert not above.past_return
+    below.point_of_no_return()
+    assert above.past_return
+    assert beside.past_return
+
+
+def test_a_session_below_may_go_on_with_fewer():
+    assert coordinator().sub("some").fewest == 3
+    assert coordinator().sub("some", fewest=2).fewest == 2
+    assert coordinator().sub("some", fewest=2).most == 3
 
 
 # ── What parties of one process work out once ──────────────────────────────────────────────────
@@ -229,6 +365,13 @@ def test_a_bundle_that_was_good_by_one_roster_is_checked_again_by_another():
     assert "its signature is not the sender's" in says
 
 
+def test_what_is_bound_to_a_session_is_bound_to_its_study_run_and_name():
+    contexts = [session(), session(run=b"q" * 16), session(called="attempt-2"), session()]
+    contexts[3].mailbox.study = "another"
+    assert len({one.context for one in contexts}) == 4
+    assert session("bob").context == contexts[0].context
+
+
 # ── This very taking part ──────────────────────────────────────────────────────────────────────
 
 
@@ -241,3 +384,26 @@ def test_taking_part_again_is_another_occasion_even_under_the_same_name_of_the_r
     }
     assert len(occasions) == 3
     assert session().occasion == session(called="attempt-2").occasion
+
+
+def test_what_an_earlier_run_was_told_is_told_again_only_if_its_person_says_so():
+    drawn = []
+
+    def telling(*, told_before, again):
+        mine = session()
+        mine.person = Person(
+            once=lambda label, draw: drawn.append(draw(mine.rng)) or drawn[-1],
+            recall=lambda label: b"an earlier occasion" if told_before else None,
+            spend=lambda disclosures: None,
+            pass_fault=lambda identity, shown: None,
+            again=again,
+        )
+        mine.tell_once("record", "the record was counted")
+        return mine
+
+    with pytest.raises(Refused, match="in an earlier run of this study the record was counted"):
+        telling(told_before=True, again=False)
+    assert not drawn
+    occasion = telling(told_before=True, again=True).occasion
+    telling(told_before=False, again=False)
+    assert drawn == [occasion, occasion]
