@@ -38,6 +38,14 @@ def test_signatures_are_the_signers_own():
     assert not ALICE.public.verify(b"short", b"text")
 
 
+def test_what_was_found_good_does_not_vouch_for_another_cut():
+    """Good signatures are remembered: signature and text must not run into each other."""
+    signature = ALICE.sign(b"text")
+    assert ALICE.public.verify(signature, b"text")
+    assert not ALICE.public.verify(signature[:-1], signature[-1:] + b"text")
+    assert not ALICE.public.verify(signature + b"t", b"ext")
+
+
 def test_private_keys_never_show():
     stream = SeededRandomness(1)
     shown = repr(ALICE) + str(ALICE.__dict__)
@@ -49,5 +57,6 @@ def test_private_keys_never_show():
 
 
 def test_public_keys_have_32_bytes():
-    with pytest.raises(ValueError, match="32 bytes"):
-        PublicIdentity(b"short", bytes(32))
+    for keys in ((b"short", bytes(32)), (bytes(32), b"short"), (bytes(33), bytes(32))):
+        with pytest.raises(ValueError, match="32 bytes"):
+            PublicIdentity(*keys)

@@ -48,3 +48,19 @@ def test_a_flood_of_pieces_is_bounded(flood):
         assembler.add(cut(bytes(200), RNG, 100)[flood % 2])
     assert assembler._held <= 1000
     assert len(assembler._open) <= 10
+
+
+@pytest.mark.parametrize(("number", "count"), [(1, 1), (5, 1), (0, 0), (7, 2)])
+def test_a_piece_beyond_the_last_is_no_piece(number, count):
+    assembler = Assembler(10_000)
+    head = b"\1" + b"i" * 16 + number.to_bytes(4, "little") + count.to_bytes(4, "little")
+    assert assembler.add(head + b"beyond") is None
+    assert not assembler._open
+
+
+def test_pieces_beyond_the_last_do_not_spoil_the_message():
+    raw = b"a message in two pieces"
+    first, second = cut(raw, RNG, 12)
+    beyond = first[:17] + (9).to_bytes(4, "little") + first[21:]
+    assembler = Assembler(10_000)
+    assert [assembler.add(payload) for payload in (first, beyond, second)] == [None, None, raw]

@@ -1,5 +1,7 @@
 """A masked sum with a coordinator or a party that cheats: named, and nothing learned."""
 
+import asyncio
+
 import msgspec
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ from scipy import stats
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.crypto.pairwise import MaskKey
+from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey
 from mpc_rr.errors import Misconduct, StudyError
-from mpc_rr.network.envelope import decode
+from mpc_rr.network.envelope import decode, encode
 from mpc_rr.network.session import Gathered
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.network.session.party import PartySession
@@ -18,14 +20,17 @@ from mpc_rr.network.vectors import unpack_bits
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.sums.masked import slots
 from mpc_rr.protocols.sums.masked import sum as masked_sum
-from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, Neighbourhood
+from mpc_rr.protocols.sums.masked.setup import Die, MaskingOptions, MaskKeys, Neighbourhood, Seat
 from mpc_rr.protocols.sums.masked.sum import (
+    ConfidedVector,
     MaskedVector,
     MaskShares,
     SharesForYou,
     SumDone,
     Survivors,
     Unmasking,
+    VouchedFor,
+    Vouchers,
 )
 from mpc_rr.randomness import SeededRandomness
 
@@ -340,8 +345,195 @@ def test_survivors_below_the_threshold_are_not_unmasked():
     def nobody(_, told):
         return msgspec.structs.replace(told, survived=bytes(len(told.survived)))
 
-    _, ends = run(coordinator=handing_out(Survivors, nobody))
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(Survivors, nobody), network=network)
+    assert all("0 of my 15 neighbours are left" in str(end) for end in ends.values())
     assert all("I take off nobody's mask" in str(end) for end in ends.values())
+    assert not sent(network, "vouchers", "unmasking")
+
+
+def sent(network, *steps):
+    return [e.header.sender for e in network.envelopes if e.header.step in steps]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda told: {"count": N + 1}, "a sum over 17 parties is not what the study allows"),
+        (lambda told: {"count": N - 1}, "a sum over 15 parties is not what the study allows"),
+        (
+            lambda told: {"count": 9, "survived": slots.bitmap([k < 8 for k in range(N - 1)])},
+            "a sum over 9 parties is not what the study allows",
+        ),
+        (lambda told: {"survived": told.survived + b"\0"}, "a bitmap of another length"),
+    ],
+    ids=["more than there are", "fewer than I was shown", "fewer than the study needs", "longer"],
+)
+def test_survivors_of_whom_there_cannot_be_so_many_are_refused(change, says):
+    network = Tapped()
+    lie = handing_out(Survivors, lambda _, told: msgspec.structs.replace(told, **change(told)))
+    _, ends = run(coordinator=lie, network=network)
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert says in str(end)
+    assert not sent(network, "vouchers", "unmasking")
+
+
+def test_a_neighbour_whose_shares_were_kept_back_cannot_survive():
+    """Its mask is not on our vector: the sum of the two would be over others than is said."""
+
+    def without_the_first(_, told):
+        flags = slots.flags_of(told.senders, N - 1)
+        return msgspec.structs.replace(
+            told,
+            senders=slots.bitmap([False, *flags[1:]]),
+            parcels=told.parcels[masked_sum.PARCEL_BYTES :],
+        )
+
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(SharesForYou, without_the_first), network=network)
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert "neighbours whose shares were not given to me" in str(end)
+    assert not sent(network, "vouchers", "unmasking")
+
+
+def test_nobody_vouches_for_itself():
+    """The coordinator gives everybody its own vouchers back instead of its neighbours'."""
+
+    class Reflecting(LiveSession):
+        async def gather(self, kind, **options):
+            gathered = await super().gather(kind, **options)
+            if kind is Vouchers:
+                Reflecting.came = gathered.messages
+            return gathered
+
+        async def hand_out(self, messages):
+            if isinstance(next(iter(messages.values())), VouchedFor):
+                messages = {
+                    name: msgspec.structs.replace(told, vouchers=Reflecting.came[name].vouchers)
+                    for name, told in messages.items()
+                }
+            await super().hand_out(messages)
+
+    network = Tapped()
+    _, ends = run(coordinator=coordinator_whose(Reflecting), network=network)
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert "0 of my 15 neighbours vouch" in str(end)
+    assert not sent(network, "unmasking")
+
+
+def test_a_vector_leaves_only_after_the_point_of_no_return():
+    """What comes after it may not be repeated with others: two sums would expose somebody."""
+    passed = []
+
+    class Watching(PartySession):
+        async def report(self, message):
+            passed.append((type(message), self.past_return))
+            return await super().report(message)
+
+    class Watched(Party):
+        session_kind = Watching
+
+    run(parties={"party-03": Watched})
+    assert (MaskShares, False) in passed
+    assert (MaskedVector, True) in passed
+
+
+def test_shares_are_handed_on_only_after_the_coordinator_s_point_of_no_return():
+    passed = []
+
+    class Watching(LiveSession):
+        async def hand_out(self, messages):
+            passed.append((type(next(iter(messages.values()))), self.past_return))
+            await super().hand_out(messages)
+
+    run(coordinator=coordinator_whose(Watching))
+    assert passed[:2] == [(Neighbourhood, False), (SharesForYou, True)]
+
+
+# ── Just enough, and one too few ───────────────────────────────────────────────────────────────
+
+ENOUGH = MaskingOptions().plan(N, N).threshold
+"""Of a party's 15 neighbours so many must answer."""
+
+
+def only_the_first(count, joined, size):
+    """What came in the first slots only."""
+    return slots.bitmap([k < count for k in range(N - 1)]), joined[: count * size]
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_a_vector_is_sent_only_if_enough_neighbours_can_help(count):
+    def fewer(_, told):
+        return SharesForYou(*only_the_first(count, told.parcels, masked_sum.PARCEL_BYTES))
+
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(SharesForYou, fewer), network=network)
+    kept = [f"only {count} of my 15 neighbours sent me shares" in str(e) for e in ends.values()]
+    assert len(sent(network, "masked_vector")) == (N if count == ENOUGH else 0)
+    assert all(kept) if count < ENOUGH else not any(kept)
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_survivors_are_vouched_for_only_if_there_are_enough(count):
+    def fewer(_, told):
+        flags = [k < count for k in range(N - 1)]
+        return msgspec.structs.replace(told, survived=slots.bitmap(flags))
+
+    network = Tapped()
+    _, ends = run(coordinator=handing_out(Survivors, fewer), network=network)
+    kept = [f"only {count} of my 15 neighbours are left" in str(end) for end in ends.values()]
+    assert len(sent(network, "vouchers")) == (N if count == ENOUGH else 0)
+    assert all(kept) if count < ENOUGH else not any(kept)
+
+
+@pytest.mark.parametrize("count", [ENOUGH - 1, ENOUGH])
+def test_shares_are_given_only_if_enough_neighbours_vouch(count):
+    def fewer(_, told):
+        return VouchedFor(*only_the_first(count, told.vouchers, masked_sum.VOUCHER_BYTES))
+
+    network = Tapped()
+    outcome, ends = run(coordinator=handing_out(VouchedFor, fewer), network=network)
+    if count == ENOUGH:
+        assert outcome.result.n == N
+        return
+    assert all(f"{count} of my 15 neighbours vouch" in str(end) for end in ends.values())
+    assert not sent(network, "unmasking")
+
+
+# ── What does not fit ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "part"), [(SharesForYou, "parcels"), (VouchedFor, "vouchers")], ids=["parcels", "v"]
+)
+def test_what_is_handed_out_in_another_size_is_the_coordinator_s_fault(kind, part):
+    def longer(_, told):
+        return msgspec.structs.replace(told, **{part: getattr(told, part) + b"!"})
+
+    _, ends = run(coordinator=handing_out(kind, longer))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert "bytes where" in str(end)
+
+
+def test_a_total_of_another_size_is_the_coordinator_s_fault():
+    class Longer(LiveSession):
+        async def announce(self, message):
+            if isinstance(message, SumDone):
+                message = msgspec.structs.replace(message, total=message.total + b"!")
+            await super().announce(message)
+
+    _, ends = run(coordinator=coordinator_whose(Longer))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert end.culprits == ("coordinator",)
+        assert "bytes where" in str(end)
 
 
 def test_neighbours_that_were_never_shown_cannot_survive():
@@ -352,8 +544,12 @@ def test_neighbours_that_were_never_shown_cannot_survive():
     assert all("my vector was not sent" in str(end) for end in ends.values())
 
 
-def test_a_masked_vector_is_uniform_whatever_the_record():
-    """The first cells of one party's vector over 400 sums; below 1e-4 once in 10,000 runs."""
+def test_a_masked_vector_is_uniform_whatever_the_record(monkeypatch):
+    """Even to its two neighbours, whose masks on it are here the same in all sums.
+
+    The first cells of one party's vector over 400 sums; below 1e-4 once in 10,000 runs.
+    """
+    monkeypatch.setattr(Seat, "pair_seeds", lambda seat, purpose: [bytes(SEED_BYTES)] * 2)
     values = []
     for seed in range(400):
         network = Tapped()
@@ -363,6 +559,25 @@ def test_a_masked_vector_is_uniform_whatever_the_record():
                   if e.header.step == "masked_vector" and e.header.sender == "party-1"]  # fmt: skip
         values += unpack_bits(decode(own.body, MaskedVector).cells, 3, 2).tolist()
     assert stats.chisquare(np.bincount(values, minlength=4)).pvalue > 1e-4
+
+
+def test_a_masked_vector_for_the_coordinator_alone_is_sealed():
+    """Without that, whoever saw the shares and these could take the masks off as well as it."""
+    readers = []
+
+    class Reading(LiveSession):
+        async def gather(self, kind, **options):
+            readers.append(self.mailbox.identity)
+            return await super().gather(kind, **options)
+
+    network = Tapped()
+    study = make_study(
+        N, SIZES, minimum=10, protocol=msgspec.structs.replace(MASKED, suppress_below=3)
+    )
+    run(study=study, network=network, coordinator=coordinator_whose(Reading))
+    vectors = [e for e in network.envelopes if e.header.step == ConfidedVector.step]
+    assert len(vectors) == N
+    assert all(readers[0].open(e.body, encode(e.header)) is not None for e in vectors)
 
 
 # ── Parties ────────────────────────────────────────────────────────────────────────────────────
@@ -385,16 +600,84 @@ def party_that_reports(kind, change):
     ("kind", "change", "says"),
     [
         (Die, lambda m: Die(b"y" * 16), "not the one that was committed to"),
+        (MaskKeys, lambda m: MaskKeys(m.key[:31], m.die_hash), "have 32 bytes each"),
+        (MaskKeys, lambda m: MaskKeys(m.key, m.die_hash * 1000), "have 32 bytes each"),
+        (MaskKeys, lambda m: MaskKeys(bytes(32), m.die_hash), "is no proper key"),
         (MaskShares, lambda m: msgspec.structs.replace(m, parcels=b"short"), "bytes where"),
+        (MaskShares, lambda m: msgspec.structs.replace(m, box=m.box[1:]), "bytes where"),
+        (MaskShares, lambda m: msgspec.structs.replace(m, marks=m.marks[1:]), "bytes where"),
         (MaskedVector, lambda m: MaskedVector(m.cells + b"\0"), "bytes where"),
     ],
-    ids=["another die", "short parcels", "long vector"],
+    ids=[
+        "another die",
+        "short key",
+        "long hash",
+        "no key",
+        "short parcels",
+        "short box",
+        "short marks",
+        "long vector",
+    ],
 )
 def test_a_report_out_of_order_is_left_out_and_its_author_named(kind, change, says):
     outcome, _ = run(parties={"party-07": party_that_reports(kind, change)})
     assert outcome.result is not None, outcome.cause
     assert outcome.result.n == N - 1
     assert says in outcome.result.lost["party-07"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (Vouchers, lambda m: Vouchers(m.vouchers[1:])),
+        (Unmasking, lambda m: msgspec.structs.replace(m, shares=m.shares[1:])),
+        (Unmasking, lambda m: msgspec.structs.replace(m, survivors=bytes(32))),
+        (Unmasking, lambda m: msgspec.structs.replace(m, marks=m.marks[1:])),
+    ],
+    ids=["vouchers", "shares", "survivors", "marks"],
+)
+def test_who_helps_out_of_order_is_counted_all_the_same_and_harms_nobody(kind, change):
+    """One has left, so that there are marks to be compared."""
+    parties = {"party-07": party_that_reports(kind, change), "party-11": leaving_after()}
+    outcome, _ = run(parties=parties)
+    assert outcome.result is not None, outcome.cause
+    assert outcome.result.n == N - 1
+    assert set(outcome.result.lost) == {"party-11"}
+
+
+def leaving_after(change=lambda message: message):
+    """A party that sends shares, perhaps others, and no vector."""
+
+    class Session(PartySession):
+        async def report(self, message):
+            if isinstance(message, MaskedVector):
+                await asyncio.sleep(1000)
+            return await super().report(
+                change(message) if isinstance(message, MaskShares) else message
+            )
+
+    class Leaving(Party):
+        session_kind = Session
+
+    return Leaving
+
+
+def test_who_leaves_with_a_box_that_does_not_open_is_named():
+    spoiled = leaving_after(lambda m: msgspec.structs.replace(m, box=bytes(len(m.box))))
+    outcome, _ = run(parties={"party-07": spoiled})
+    assert outcome.result is None
+    assert "party-07 left, and its box of seeds does not open" in outcome.cause
+    assert outcome.culprits == ("party-07",)
+
+
+def test_who_sends_shares_that_nobody_can_open_is_named():
+    junk = party_that_reports(
+        MaskShares, lambda m: msgspec.structs.replace(m, parcels=bytes(len(m.parcels)))
+    )
+    outcome, _ = run(parties={"party-07": junk})
+    assert outcome.result is None
+    assert "15 neighbours of party-07 are there, but could not open the shares" in outcome.cause
+    assert outcome.culprits == ("party-07",)
 
 
 def test_a_false_share_is_got_round():
@@ -437,12 +720,16 @@ class Poisoned(ExactPairs, frozen=True, tag="poisoned"):
         return await super().add_party(session, vector.astype(np.uint64), modulus, **options)
 
 
-def test_a_sum_over_others_than_those_shown_is_refused():
-
+@pytest.mark.parametrize(
+    "change",
+    [lambda done: {"count": done.count - 1}, lambda done: {"survivors": bytes(32)}],
+    ids=["so many others", "others"],
+)
+def test_a_sum_over_others_than_those_shown_is_refused(change):
     class Other(LiveSession):
         async def announce(self, message):
             if isinstance(message, SumDone):
-                message = msgspec.structs.replace(message, count=message.count - 1)
+                message = msgspec.structs.replace(message, **change(message))
             await super().announce(message)
 
     _, ends = run(coordinator=coordinator_whose(Other))

@@ -1,7 +1,9 @@
 """The masked sum: exact over whoever stays, whoever leaves and whenever."""
 
+import asyncio
 import itertools
 import os
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -25,10 +27,17 @@ from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.sealed import Rejected
+from mpc_rr.network.session.party import PartySession
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
-from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
+from mpc_rr.protocols.sums.masked import sum as masked_sum
+from mpc_rr.protocols.sums.masked.setup import (
+    MaskingOptions,
+    Seat,
+    set_up_coordinator,
+    set_up_party,
+)
 from mpc_rr.protocols.sums.masked.sum import (
     MaskedVector,
     SharesForYou,
@@ -138,6 +147,47 @@ def test_below_the_minimum_the_study_ends_and_says_who_left():
     assert result.outcome.result is None
     assert "only 6 of 9 parties are left" in result.outcome.cause
     assert "party-1" in result.outcome.cause
+
+
+@pytest.mark.parametrize(
+    ("step", "not_said"),
+    [
+        ("mask_keys", "keys_fixed"),
+        ("die", "neighbourhood"),
+        ("mask_shares", "shares_for_you"),
+        ("masked_vector", "survivors"),
+    ],
+)
+def test_below_the_minimum_nothing_more_is_asked(step, not_said):
+    """Whoever would answer would have told more than was needed."""
+
+    class Silent(PartySession):
+        async def report(self, message):
+            if message.step == step:
+                await asyncio.sleep(1000)
+            return await super().report(message)
+
+    class Leaving(Party):
+        session_kind = Silent
+
+    network = Tapped()
+    study = make_study(9, SIZES, minimum=7, protocol=MASKED)
+    gone = dict.fromkeys(party_names(9)[:3], Leaving)
+    outcome, _ = simulate(study, random_records(9, SIZES), parties=gone, network=network)
+    assert "only 6 of 9 parties are left" in outcome.cause
+    assert not_said not in {e.header.step for e in network.envelopes}
+
+
+def test_a_sum_over_the_sparse_graph_of_those_who_stayed_from_the_beginning():
+    """As many neighbours as if all corrupt parties had stayed: more than forty alone would need."""
+    options = MaskingOptions(corrupt=0.02, dropout=0.02, coordinator="curious")
+    assert options.plan(40, 50).degree > options.plan(40).degree
+    gone = party_names(50)[::5]
+    faults = Faults(silent=tuple(PartyFault(name, "mask_keys") for name in gone))
+    protocol = ExactPairs(sum="masked_sum", masking=options)
+    records, result = run(50, faults=faults, minimum=30, protocol=protocol)
+    assert result.outcome.result is not None, result.outcome.cause
+    assert_tables(result.outcome.result.tables, over(records, set(party_names(50)) - set(gone)))
 
 
 def test_a_sum_over_a_sparse_graph():
@@ -286,8 +336,33 @@ class Twice(ExactPairs, frozen=True, tag="twice"):
         return PairCounts(len(counted), schema, found[-1][0], lost=dict(board.lost))
 
 
-def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more():
-    """Who leaves in the first sum is missing in the second; nobody else is."""
+def remember(monkeypatch, what):
+    """How often each of the secrets that parties derive from their seats was derived."""
+    original, found = getattr(Seat, what), Counter()
+
+    def derived(seat, purpose):
+        secrets = original(seat, purpose)
+        found.update(frozenset(s) if isinstance(s, tuple) else s for s in secrets)
+        return secrets
+
+    monkeypatch.setattr(Seat, what, derived)
+    return found
+
+
+def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more(monkeypatch):
+    """Who leaves in the first sum is missing in the second; nobody else is.
+
+    Each seed and each key is known at the two ends of one edge, in one of the sums; what a party
+    shares is drawn for one sum and one purpose.
+    """
+    seeds, keys = remember(monkeypatch, "pair_seeds"), remember(monkeypatch, "seal_keys")
+    secrets, shares = [], masked_sum._shares
+
+    def remembered(seat, own_secret, box_key, *rest):
+        secrets.extend((own_secret, box_key))
+        return shares(seat, own_secret, box_key, *rest)
+
+    monkeypatch.setattr(masked_sum, "_shares", remembered)
     study = make_study(16, SIZES, minimum=10, protocol=Twice(sum="masked_sum"))
     records = random_records(16, SIZES, seed=3)
 
@@ -315,3 +390,6 @@ def test_two_sums_after_one_enrolment_use_other_masks_and_lose_no_more():
     }
     for name in rest:
         assert vectors[name, "sum-1"] != vectors[name, "sum-2"]
+    both_ends, one_end = 16 * 15 // 2 + 15 * 14 // 2, 15
+    assert Counter(seeds.values()) == Counter(keys.values()) == {2: both_ends, 1: one_end}
+    assert len(secrets) == len(set(secrets)) == 2 * 16 + 2 * 15

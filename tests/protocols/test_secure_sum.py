@@ -6,19 +6,26 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from helpers import assert_tables, crosstabs, make_study, random_records, simulate
+from helpers import Tapped, assert_tables, crosstabs, make_study, random_records, simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
 from mpc_rr.errors import Refused
-from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.envelope import COORDINATOR, decode, encode
+from mpc_rr.network.session.live import LiveSession
+from mpc_rr.network.session.party import PartySession
 from mpc_rr.network.vectors import pack, unpack
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.sums.secure_sum import (
+    ConfidedPartial,
     Partial,
     Share,
     add,
     check_group,
+    secure_sum_coordinator,
     secure_sum_party,
     zero_shares,
 )
@@ -174,7 +181,7 @@ class ByHand:
     def __init__(self, rng):
         self.parties, self.me, self.rng = ("a", "b", "c"), "a", rng
         self.others = ("b", "c")
-        self.returned = False
+        self.returned, self.sent = False, None
 
     async def exchange(self, messages, *, check):
         self.sent = messages
@@ -213,6 +220,72 @@ def test_addition_never_overflows(vectors):
 def test_fewer_than_three_parties_are_refused(parties):
     with pytest.raises(Refused, match="hides nothing"):
         check_group(parties)
+
+
+async def test_a_party_of_a_group_that_is_too_small_sends_nothing():
+    session = ByHand(Given([1, 2]))
+    session.parties, session.others = ("a", "b"), ("b",)
+    with pytest.raises(Refused, match="a secure sum of 2 parties hides nothing"):
+        await secure_sum_party(session, np.array([1, 0], np.uint64), 4)
+    assert session.sent is None
+
+
+async def test_a_coordinator_of_a_group_that_is_too_small_hands_nothing_on():
+    class Routing:
+        parties, routed = ("a", "b"), False
+
+        async def route(self, kind, *, before_handing_out):
+            self.routed = True
+
+    session = Routing()
+    with pytest.raises(Refused, match="a secure sum of 2 parties hides nothing"):
+        await secure_sum_coordinator(session, 2, 4)
+    assert not session.routed
+
+
+# ── A sum for the coordinator alone ────────────────────────────────────────────────────────────
+
+CONFIDED = ExactPairs(sum="secure_sum", suppress_below=3)
+
+
+def test_what_is_confided_only_the_coordinator_can_read():
+    """On the way it is sealed, and to nobody else."""
+    network, opened = Tapped(), []
+
+    class Opening(LiveSession):
+        async def confided(self, kind, **options):
+            opened.append(self.mailbox.identity)
+            return await super().confided(kind, **options)
+
+    class Watched(Coordinator):
+        session_kind = Opening
+
+    study = make_study(4, (2, 3), protocol=CONFIDED)
+    simulate(study, random_records(4, (2, 3)), network=network, coordinator=Watched)
+    sent = [e for e in network.envelopes if e.header.step == ConfidedPartial.step]
+    assert len(sent) == 4
+    for envelope in sent:
+        inside = opened[0].open(envelope.body, encode(envelope.header))
+        assert inside is not None
+        assert len(decode(inside, ConfidedPartial).residues) == 6
+
+
+@pytest.mark.parametrize(
+    ("residues", "says"), [(bytes(7), "7 bytes where 6 are due"), (b"\xff" * 6, "modulus")]
+)
+def test_who_confides_what_is_no_vector_is_named(residues, says):
+    class Lying(PartySession):
+        async def confide(self, message):
+            await super().confide(ConfidedPartial(residues))
+
+    class Liar(Party):
+        session_kind = Lying
+
+    study = make_study(4, (2, 3), protocol=CONFIDED)
+    outcome, _ = simulate(study, random_records(4, (2, 3)), parties={"party-3": Liar})
+    assert outcome.result is None
+    assert outcome.culprits == ("party-3",)
+    assert says in outcome.cause
 
 
 # ── Whole studies ──────────────────────────────────────────────────────────────────────────────
