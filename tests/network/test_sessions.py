@@ -3,15 +3,17 @@
 import pytest
 
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import Dropout, Misconduct, Refused
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, Header
+from mpc_rr.errors import Declined, Dropout, Misconduct
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, Header, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import write
 from mpc_rr.network.session.base import Limits
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.network.session.party import PartySession, Person
-from mpc_rr.protocols.sums.masked.setup import Die, KeysFixed
-from mpc_rr.protocols.sums.masked.sum import ConfidedVector
+from mpc_rr.protocols.board.commitment import Commitments
+from mpc_rr.protocols.registry import known
+from mpc_rr.protocols.sums.masked.setup import Die, KeysFixed, MaskKeys
+from mpc_rr.protocols.sums.masked.sum import ConfidedVector, MaskShares, rounds
 from mpc_rr.protocols.sums.secure_sum import Partial, Share
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
@@ -22,6 +24,7 @@ IDENTITIES = {
 }
 RUN = b"r" * 16
 SESSION = "attempt-1"
+MASKED_STEPS = (*rounds(confided=False, vouching=True), *rounds(confided=True, vouching=True))
 
 
 class Nowhere:
@@ -42,9 +45,16 @@ def mailbox(name, *, run=RUN, identity=None, keys_digest=b"roster", size_limit=1
     return box
 
 
-def session(name="alice", *, called=SESSION, **how):
+def session(name="alice", *, called=SESSION, disclose=lambda: False, **how):
     limits = Limits(3, 3, round_s=5.0)
-    return PartySession(mailbox(name, **how), called, PARTIES, SeededRandomness(name), limits, None)
+    person = Person(
+        once=lambda label, draw, given: draw(SeededRandomness(label)),
+        disclose=disclose,
+        spend=lambda disclosures: None,
+        pass_fault=lambda identity, shown: None,
+    )
+    box = mailbox(name, **how)
+    return PartySession(box, called, PARTIES, SeededRandomness(name), limits, person)
 
 
 def coordinator(**limits):
@@ -372,38 +382,76 @@ def test_what_is_bound_to_a_session_is_bound_to_its_study_run_and_name():
     assert session("bob").context == contexts[0].context
 
 
-# ── This very taking part ──────────────────────────────────────────────────────────────────────
+# ── Nothing leaves unentered ───────────────────────────────────────────────────────────────────
+
+WAYS = {
+    "report": lambda mine, message: mine.report(message),
+    "confide": lambda mine, message: mine.confide(message),
+    "send": lambda mine, message: mine.send(COORDINATOR, message),
+    "exchange": lambda mine, message: mine.exchange(dict.fromkeys(mine.others, message)),
+    "publish": lambda mine, message: mine.publish(message),
+}
 
 
-def test_taking_part_again_is_another_occasion_even_under_the_same_name_of_the_run():
-    """The coordinator names runs, and may name two alike; a party's keys are drawn for each."""
-    occasions = {
-        session().occasion,
-        session(run=b"q" * 16).occasion,
-        session(identity=Identity(SeededRandomness("Alice, taking part again"))).occasion,
-    }
-    assert len(occasions) == 3
-    assert session().occasion == session(called="attempt-2").occasion
+def leaving(way, message, disclose):
+    """A message leaves Alice in some way: what was posted, and whether there is a way back."""
+    posted = []
+
+    class Watched(Nowhere):
+        async def send(self, target, raw):
+            posted.append(raw)
+            raise Dropout("enough was seen")
+
+    mine = session(disclose=lambda: disclose(posted))
+    mine.mailbox.transport = Watched()
+    with pytest.raises((Dropout, Declined)) as end:
+        run_virtual(WAYS[way](mine, message))
+    return posted, mine.past_return, end.value
 
 
-def test_what_an_earlier_run_was_told_is_told_again_only_if_its_person_says_so():
-    drawn = []
+@pytest.mark.parametrize("way", WAYS)
+def test_what_tells_of_the_record_is_entered_before_it_leaves(way):
+    entered = []
 
-    def telling(*, told_before, again):
-        mine = session()
-        mine.person = Person(
-            once=lambda label, draw: drawn.append(draw(mine.rng)) or drawn[-1],
-            recall=lambda label: b"an earlier occasion" if told_before else None,
-            spend=lambda disclosures: None,
-            pass_fault=lambda identity, shown: None,
-            again=again,
-        )
-        mine.tell_once("record", "the record was counted")
-        return mine
+    def disclose(posted):
+        entered.append(len(posted))
+        return False
 
-    with pytest.raises(Refused, match="in an earlier run of this study the record was counted"):
-        telling(told_before=True, again=False)
-    assert not drawn
-    occasion = telling(told_before=True, again=True).occasion
-    telling(told_before=False, again=False)
-    assert drawn == [occasion, occasion]
+    posted, past_return, _ = leaving(way, Partial(b"x"), disclose)
+    assert entered == [0]  # when nothing had been posted
+    assert posted
+    assert not past_return
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_could_be_compared_with_another_run_is_the_point_of_no_return(way):
+    assert leaving(way, Partial(b"x"), lambda _: True)[1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_declines_sends_nothing(way):
+    def disclose(posted):
+        raise Declined("no")
+
+    posted, past_return, end = leaving(way, Partial(b"x"), disclose)
+    assert not posted
+    assert not past_return
+    assert isinstance(end, Declined)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_tells_nothing_need_not_be_entered(way):
+    def disclose(posted):
+        raise AssertionError("it was entered")
+
+    posted, _, _ = leaving(way, Die(bytes(16)), disclose)
+    assert posted
+
+
+def test_what_tells_nothing_by_itself_is_told_apart_once_for_all():
+    """A message says so itself; whoever forgets it has it entered."""
+    assert Message.reveals
+    harmless = {Share, Die, MaskKeys, MaskShares, Commitments}
+    assert not any(kind.reveals for kind in harmless)
+    kinds = {m for p in known().values() for m in p.messages} | {*MASKED_STEPS, Share, Partial}
+    assert {kind for kind in kinds if not kind.reveals} == harmless
