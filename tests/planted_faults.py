@@ -168,10 +168,12 @@ class Copy:
         return _verdict(code, out)
 
     def failing(self, tests):
-        """Of these tests, those that fail with no fault planted at all, and why if none ran."""
+        """Of these tests, those that fail with no fault planted; all, if they cannot even run."""
         code, out = self.pytest(sorted(tests), f"-n{WORKERS}", planted=False)
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", out, re.MULTILINE)
-        return {t for t in tests if code not in (0, 1) or any(f.startswith(t) for f in failed)}
+        if code not in (0, 1):
+            return set(tests)
+        failed = "\n".join(re.findall(r"^(?:FAILED|ERROR) (.*)", out, re.MULTILINE))
+        return {t for t in tests if re.search(rf"^{re.escape(t)}(?:\[| |$)", failed, re.MULTILINE)}
 
 
 def _verdict(code, out):

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from mpc_rr.errors import InputError
-from mpc_rr.privacy.noise import TABLE_ERROR, NoiseShares, _survival
+from mpc_rr.privacy.noise import LARGEST_SCALE, TABLE_ERROR, NoiseShares, _survival
 from mpc_rr.randomness import SeededRandomness
 
 
@@ -85,6 +85,22 @@ def test_bounds_hold_and_grow():
 def test_an_epsilon_that_is_none(epsilon):
     with pytest.raises(InputError, match="positive, finite epsilon"):
         NoiseShares(epsilon, 2, 3, 4)
+
+
+def test_noise_that_would_leave_nothing_of_the_counts():
+    assert NoiseShares(1.0, 100_000, 3, 4).scale == LARGEST_SCALE
+    with pytest.raises(InputError, match="would need noise of a scale of 1e"):
+        NoiseShares(1.0, 100_001, 3, 4)
+
+
+@pytest.mark.parametrize(("honest", "cells"), [(1, 1), (1, 7), (5, 1), (40, 300)])
+def test_delta_counts_every_draw_of_every_honest_party(honest, cells):
+    """Each makes two draws for each cell; whatever any of them is off, all of it may show."""
+    noise = NoiseShares(epsilon=0.5, sensitivity=4, honest=honest, cells=cells)
+    table = _survival(1 / honest, 8.0).astype(float)
+    one_draw = (len(table) + 1 + TABLE_ERROR * table.sum()) / 2.0**64
+    draws = 2 * honest * cells
+    assert noise.delta == pytest.approx((1 + math.exp(0.5)) * draws * one_draw, rel=1e-9)
 
 
 def test_nobody_honest():

@@ -92,6 +92,16 @@ def test_the_ledger_adds_up_in_its_readings():
     assert "98.2 % sure" in ledger.in_words()
 
 
+def test_the_deltas_of_several_releases_add_up():
+    """Each may fail to hold its ε; that any of them does is as likely as all of that together."""
+    ledger = Ledger()
+    ledger.charge(release(1.0, delta=3e-9), release(1.0, delta=2e-9), release(1.0))
+    assert ledger.reading().local_delta == pytest.approx(5e-9)
+    assert ledger.reading().delta == pytest.approx(5e-9)
+    ledger.charge(release(1.0, crowd=1000, delta=1e-9))
+    assert ledger.reading(1e-6).delta == pytest.approx(1e-6 + 6e-9)
+
+
 def test_nothing_hidden_needs_no_delta():
     ledger = Ledger()
     ledger.charge(release(1.0))
@@ -133,6 +143,7 @@ def test_a_ledger_never_exceeds_its_budget(costs, budget):
     [
         (lambda: certainty(-1), "negative"),
         (lambda: certainty(1, 0), "prior"),
+        (lambda: certainty(1, 1), "prior"),
         (lambda: shuffling.numerical(1, 1, 1e-6), "at least two"),
         (lambda: shuffling.closed_form(1, 10, 0), "delta"),
         (lambda: shuffling.closed_form(math.nan, 10, 0.1), "negative"),
@@ -201,3 +212,4 @@ def test_a_matrix_of_the_whole_budget_fits_the_budget():
     for epsilon in (14.5, 24.5, 33.3):
         ledger = Ledger(budget=epsilon)
         ledger.charge(LedgerEntry("a", "m", ("x",), KeepOrUniform.from_epsilon(7, epsilon).epsilon))
+        assert ledger.spent == pytest.approx(epsilon)
