@@ -1,6 +1,7 @@
 """Attacks by which a reviewer broke the first version of the anonymous channel, and others."""
 
 import asyncio
+import dataclasses
 
 import msgspec
 import numpy as np
@@ -17,6 +18,7 @@ from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.errors import Dropout, Misconduct, MpcRrError
 from mpc_rr.network.envelope import encode_parts
 from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.protocols.board import commitment
 from mpc_rr.protocols.board.board import Block, Board
 from mpc_rr.protocols.board.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.collaborative_k_anonymity import Partition
@@ -183,27 +185,40 @@ def _wrong_die(_, message):
     return msgspec.structs.replace(message, values=(*message.values[:-1], bytes(16)))
 
 
+class Forgetful(Mailbox):
+    """Opens another die than it had committed to, in the second throw only."""
+
+    async def tell(self, session, target, message):
+        if isinstance(message, Openings) and "throw-2" in session:
+            message = _wrong_die(self, message)
+        return await super().tell(session, target, message)
+
+
+ONE_IN_EACH_THROW = {
+    "party-4": with_mailbox(Party, telling(Openings, _wrong_die)),
+    "party-6": with_mailbox(Party, Forgetful),
+}
+
+
 def test_dice_are_thrown_again_only_once():
     """Otherwise a coordinator could leave out honest openings until the relays are its own."""
-
-    class Forgetful(Mailbox):
-        """Opens another die than it had committed to, in the second throw only."""
-
-        async def tell(self, session, target, message):
-            if isinstance(message, Openings) and "throw-2" in session:
-                message = _wrong_die(self, message)
-            return await super().tell(session, target, message)
-
-    agents = {
-        "party-4": with_mailbox(Party, telling(Openings, _wrong_die)),
-        "party-6": with_mailbox(Party, Forgetful),
-    }
-    outcome, ends = run(MASKED, seed=SEED, parties=agents, study=FOUR_LESS)
+    outcome, ends = run(MASKED, seed=SEED, parties=ONE_IN_EACH_THROW, study=FOUR_LESS)
     assert outcome.result is None
     assert set(outcome.culprits) == {"party-4", "party-6"}
-    for name in set(NAMES) - {"party-4", "party-6"}:
-        assert "a third throw could be somebody's choice" in str(ends[name])
     assert not any(isinstance(end, MaskedRelease) for end in ends.values())
+
+
+def test_a_coordinator_that_is_content_with_the_second_throw_goes_on_alone(monkeypatch):
+    honest = commitment._once_coordinator
+
+    async def content(session, board, names):
+        opened = await honest(session, board, names)
+        return dataclasses.replace(opened, complete=opened.complete or "throw-2" in session.name)
+
+    monkeypatch.setattr(commitment, "_once_coordinator", content)
+    _, ends = run(MASKED, seed=SEED, parties=ONE_IN_EACH_THROW, study=FOUR_LESS)
+    for name in set(NAMES) - set(ONE_IN_EACH_THROW):
+        assert "a third throw could be somebody's choice" in str(ends[name])
 
 
 def test_onions_for_other_keys_are_not_held_against_their_sender():
