@@ -14,7 +14,7 @@ from test_mix_cascade import FOUR_LESS, SEED
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import Dropout, Misconduct, MpcRrError
+from mpc_rr.errors import Dropout, Misconduct, MpcRrError, Refused
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.lifecycle import ResultSeen, Roster, RosterSeen
 from mpc_rr.network.mailbox import Mailbox
@@ -78,21 +78,31 @@ def oversized(limit):
     """Entries just under the limit of a message; a block with one of them would be above it."""
     much = bytes(limit - 1500)
     return [
-        (Openings, lambda _, m: Openings(m.head, (much,), m.salts)),
-        (Openings, lambda _, m: Openings(m.head, m.values, (much,))),
-        (Openings, lambda _, m: Openings(m.head, (b"x" * 16,) * (limit // 20), m.salts)),
-        (RelayKeys, lambda _, m: RelayKeys(m.head, MixKeys(much, m.keys.final))),
+        (Openings, lambda _, m: Openings(m.head, (much,), m.salts), "longer than 16 bytes"),
+        (Openings, lambda _, m: Openings(m.head, m.values, (much,)), "has not 32 bytes"),
+        (
+            Openings,
+            lambda _, m: Openings(m.head, (b"x" * 16,) * (limit // 20), m.salts),
+            "1 values and as many salts are due",
+        ),
+        (
+            RelayKeys,
+            lambda _, m: RelayKeys(m.head, MixKeys(much, m.keys.final)),
+            "32 bytes are due",
+        ),
     ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "change"), oversized(MASKED.largest_message_bytes(setting(EIGHT, len(NAMES))))
+    ("kind", "change", "says"), oversized(MASKED.largest_message_bytes(setting(EIGHT, len(NAMES))))
 )
-def test_an_entry_that_is_too_large_for_the_block_is_its_author_s_fault(kind, change):
+def test_an_entry_that_is_too_large_for_the_block_is_its_author_s_fault(kind, change, says):
     outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
     liar = relays_of(outcome)[0]
     bad = with_mailbox(Party, telling(kind, change))
-    assert_only_lost(*run(MASKED, seed=SEED, study=FOUR_LESS, parties={liar: bad}), liar)
+    outcome, ends = run(MASKED, seed=SEED, study=FOUR_LESS, parties={liar: bad})
+    assert_only_lost(outcome, ends, liar)
+    assert says in outcome.result.lost[liar]
 
 
 def test_a_coordinator_cannot_thin_out_a_group(monkeypatch):
@@ -291,12 +301,20 @@ def test_an_honest_coordinator_does_not_begin_again_after_the_dice_were_opened(m
 def test_whoever_begins_again_although_nobody_was_lost_is_named(monkeypatch, protocol):
     """Whatever the channel says: each round without a reason is another batch to compare."""
 
+    rounds = []
+
     async def nothing(*_):
+        return GivenUp()
+
+    async def nothing_twice(*_):
+        rounds.append(len(rounds))
+        if len(rounds) > 2:
+            raise Refused("it has had enough")
         return GivenUp()
 
     module = sys.modules[type(protocol).__module__]
     monkeypatch.setattr(module, "mix_party", nothing)
-    monkeypatch.setattr(module, "mix_coordinator", nothing)
+    monkeypatch.setattr(module, "mix_coordinator", nothing_twice)
     play(protocol, says="the coordinator begins again although nobody was lost")
 
 

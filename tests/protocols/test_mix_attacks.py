@@ -15,11 +15,11 @@ from mpc_rr.agents.party import Party
 from mpc_rr.crypto.commitments import commit
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LayerKey, wrap
-from mpc_rr.errors import Dropout, Misconduct, MpcRrError
+from mpc_rr.errors import Dropout, Misconduct, MpcRrError, Refused
 from mpc_rr.network.envelope import encode_parts
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.protocols.board import commitment
-from mpc_rr.protocols.board.board import Block, Board
+from mpc_rr.protocols.board.board import Block, Board, go_on_with_few
 from mpc_rr.protocols.board.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.collaborative_k_anonymity import Partition
 from mpc_rr.protocols.mix import cascade as mix_cascade
@@ -117,6 +117,26 @@ def test_no_second_batch_is_opened_after_a_first(monkeypatch, cascade):
     assert not any(isinstance(end, KAnonymous) for end in ends.values())
     waiting = [end for name, end in ends.items() if name not in cascade["cascade"].relays]
     assert all("to go on without it could give" in str(end) for end in waiting)
+
+
+def test_nobody_goes_on_with_a_coordinator_that_begins_again_all_the_same(monkeypatch, cascade):
+    """It shows no route keys of the relays that gave it their final ones."""
+    opened = fork_found(monkeypatch, cascade, [])
+
+    async def going_on(session, board, passed, case, output):
+        await mix_cascade.post_coordinator(
+            session, board, RouteKey, authors=case.cascade.relays, enough=go_on_with_few
+        )
+        return mix_cascade.GivenUp()
+
+    monkeypatch.setattr(mix_cascade, "_blame_coordinator", going_on)
+    protocol = msgspec.structs.replace(IN_GROUPS, k=2)
+    _, ends = run(protocol, seed=1, study={"minimum": 3})
+    assert len(opened) == 8
+    assert not any(isinstance(end, KAnonymous) for end in ends.values())
+    for name in set(NAMES) - set(cascade["cascade"].relays):
+        assert isinstance(ends[name], Refused)
+        assert "the coordinator does not show that" in str(ends[name])
 
 
 def test_public_randomness_is_of_the_dice_alone():
