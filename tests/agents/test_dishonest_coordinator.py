@@ -10,9 +10,20 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.roster import roster_fault
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import BrokerError, Misconduct, MpcRrError, Refused
-from mpc_rr.network.envelope import Bundle, decode
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    EVERYONE,
+    WIRE_VERSION,
+    Bundle,
+    Header,
+    decode,
+)
 from mpc_rr.network.lifecycle import Member, Roster, Verdict
 from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.sealed import write
+from mpc_rr.protocols.collection import AnswersTaken
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.sums.secure_sum import Partial
 from mpc_rr.randomness import SeededRandomness
 
 SIZES = (2, 3)
@@ -180,6 +191,62 @@ def test_a_changed_board_is_noticed(change, says):
     for end in ends.values():
         assert isinstance(end, Misconduct)
         assert says in str(end), str(end)
+
+
+def test_a_parcel_that_its_sender_did_not_sign_is_noticed():
+    """The coordinator makes up what a party published, in every respect but the signature."""
+
+    class Forging(Mailbox):
+        async def post(self, session, step, target, raw):
+            if step == Partial.step:
+                parcels = body(raw, Bundle).parcels
+                said = body(parcels[VICTIM], Partial)
+                header = Header(WIRE_VERSION, self.study, self.run, session, step, VICTIM, EVERYONE)
+                forged = write(header, Partial(bytes(len(said.residues))), self.identity)
+                raw = self.write(session, step, target, Bundle(parcels | {VICTIM: forged}))
+            await super().post(session, step, target, raw)
+
+    _, ends = play(Forging)
+    nobody_has_a_result(ends)
+    for end in ends.values():
+        assert f"{VICTIM}'s message for step 'partial'" in str(end)
+        assert "its signature is not the sender's" in str(end)
+        assert end.culprits == ("coordinator",)
+
+
+def test_a_parcel_that_is_longer_than_its_share_of_a_message_is_noticed():
+    study = make_study(5, SIZES)
+    long = bytes(study.largest_message_bytes // 5 + 1)
+    _, ends = play(boards_changed_by("partial", lambda p: p | {VICTIM: long}))
+    nobody_has_a_result(ends)
+    for end in ends.values():
+        assert "the coordinator's bundle for step 'partial': a parcel is longer than" in str(end)
+        assert end.culprits == ("coordinator",)
+
+
+def test_what_is_for_all_is_not_told_to_each_alone():
+    """Else it could tell each something else, and nobody could show what she was told."""
+
+    class Whispering(Mailbox):
+        async def tell(self, session, target, message):
+            if not isinstance(message, AnswersTaken):
+                return await super().tell(session, target, message)
+            for name in [name for name in self.keys if name != COORDINATOR]:
+                raw = self.write(session, message.step, name, message)
+                await self.post(session, message.step, name, raw)
+            return raw
+
+    class Liar(Coordinator):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.mailbox.__class__ = Whispering
+
+    study = make_study(5, SIZES, protocol=RRIndependent(keep=0.5))
+    _, ends = simulate(study, RECORDS, coordinator=Liar)
+    nobody_has_a_result(ends)
+    for end in ends.values():
+        assert "the coordinator tells me alone what is for all" in str(end)
+        assert end.culprits == ("coordinator",)
 
 
 def test_swapped_shares_are_noticed():

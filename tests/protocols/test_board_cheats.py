@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, run
-from helpers import Tapped, setting
-from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
+from helpers import Tapped, setting, telling, with_mailbox
+from test_collaborative_k_anonymity import relays_of
 from test_mix_cascade import FOUR_LESS, SEED
 
 from mpc_rr.agents.coordinator import Coordinator
