@@ -120,6 +120,16 @@ def test_a_party_objects_once(desk):
     assert desk.gets(objections[1], ANN, session="s") == ["duplicate"]
 
 
+def test_what_belongs_to_no_run_is_nobodys(desk):
+    """It would hold in every run of the study."""
+    desk.mailbox.keys["ann"] = ANN.public
+    objection = Objection(COORDINATOR, "s", "step", "why")
+    assert desk.gets(objection, ANN, session="s", run=b"") == ["unknown sender"]
+    assert desk.gets(objection, ANN, session="s", run=b"r" * 16) == ["other run"]
+    assert desk.gets(objection, BEN, session="s") == ["bad signature"]
+    assert desk.gets(objection, ANN, session="s") == []
+
+
 # ── At a party ─────────────────────────────────────────────────────────────────────────────────
 
 

@@ -649,6 +649,33 @@ def test_onions_that_were_never_due_are_no_evidence(relays, change):
     blamed_by_all(ends, "shows onions that their senders did not sign for this board")
 
 
+def test_other_onions_than_were_fixed_are_no_evidence(monkeypatch, relays):
+    """After a copy: the one who sent it again signs another for the coordinator to show."""
+    liars = [name for name in NAMES if name not in relays][:2]
+    send_one_onion(monkeypatch, liars)
+    sent = []
+
+    class Noting(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Onions):
+                sent.append((self, session, message))
+            return await super().tell(session, target, message)
+
+    def forged(_, evidence):
+        mailbox, session, message = sent[-1]
+        if len(sent) == 1:  # nothing was fixed yet
+            return evidence
+        other = Onions(message.head, tuple(bytes(len(onion)) for onion in message.onions))
+        raw = mailbox.write(session, Onions.step, "coordinator", other)
+        return msgspec.structs.replace(evidence, onions=evidence.onions | {liars[0]: raw})
+
+    _, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties={liars[0]: with_mailbox(Party, Noting)},
+        coordinator=with_mailbox(Coordinator, telling(Evidence, forged)),
+    )  # fmt: skip
+    blamed_by_all(ends, "shows onions that their senders did not sign for this board")
+
+
 def test_a_coordinator_that_shows_nothing_a_relay_signed_is_named(relays):
     def less(_, evidence):
         shown = {name: raw for name, raw in evidence.shuffled.items() if name != relays[0]}
