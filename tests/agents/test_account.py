@@ -167,3 +167,17 @@ def test_a_price_that_comes_later_is_checked_against_what_was_spent_meanwhile():
     account.once(first, "answer", lambda: b"drawn")
     account.settle(first, [])
     assert {release.study for release in account.ledger.releases} == {"first", "second"}
+
+
+def test_what_a_study_costs_after_all_is_not_more_than_it_said():
+    """And what other studies have cost stays in the books."""
+    blocks = BlockAggregation(p=0.5, floor=0.5, block=4, enough=0.5)
+    first, other = (make_study(4, (2, 2), name=name, protocol=blocks) for name in ("a", "b"))
+    priced = blocks.disclosures(setting(first.schema, 4))
+    account = Account()
+    account.charge(other, (0, 1))
+    account.charge(first, (0, 1))
+    with pytest.raises(InputError, match="would cost more than it said; nothing was sent"):
+        account.settle(first, [*priced, *priced])
+    account.settle(first, priced)
+    assert sorted(release.study for release in account.ledger.releases) == ["a", "b"]
