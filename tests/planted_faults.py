@@ -221,24 +221,24 @@ def verdicts(faults, root=ROOT, *, until=float("inf")):
         yield from zip(asked, pool.map(judged, asked), strict=True)
 
 
-def main():
+def main(arguments=None, root=ROOT):
     """Plant, print a line each, and exit with 1 if a fault goes unnoticed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--file", default="*", help="only faults in such files (mpc_rr/crypto/*)")
     parser.add_argument("--most", type=int, help="a random sample of so many")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin none later")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     until = time.monotonic() + 60 * options.minutes
-    faults = [fault for fault in faults_in() if fnmatch(fault.file, options.file)]
+    faults = [fault for fault in faults_in(root) if fnmatch(fault.file, options.file)]
     if options.most is not None:
         faults = random.Random(options.seed).sample(faults, min(options.most, len(faults)))
     count, bad = {}, False
-    for fault, verdict in verdicts(faults, until=until):
+    for fault, verdict in verdicts(faults, root, until=until):
         count[verdict.word] = count.get(verdict.word, 0) + 1
         bad |= verdict.bad
         try:
-            label = fault.label((ROOT / fault.file).read_text())
+            label = fault.label((root / fault.file).read_text())
         except (OSError, ValueError):
             label = fault.file
         why = f"  ({verdict.why})" if verdict.why else ""

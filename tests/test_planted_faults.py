@@ -1,7 +1,7 @@
 """The faults that `planted_faults` plants can be planted; and it says rightly what notices them."""
 
 import pytest
-from planted_faults import ROOT, Fault, faults_in, verdicts, wrong_with
+from planted_faults import ROOT, Fault, faults_in, main, verdicts, wrong_with
 
 FAULTS = faults_in()
 CODE = """\
@@ -98,6 +98,24 @@ def test_entries_with_other_keys_are_told(tree):
         faults_in(tree)
 
 
-def test_faults_after_the_time_are_left_out(tree):
-    ((_, verdict),) = verdicts([fault("else b", "else a", "test_the_larger")], tree, until=0.0)
-    assert (verdict.word, verdict.bad) == ("left out", False)
+ENTRY = """
+[[fault]]
+file = "mpc_rr/code_under_test.py"
+was = "else b"
+became = "else {became}"
+tests = ["tests/test_it.py::{test}"]
+"""
+
+
+def test_the_command_fails_if_a_fault_goes_unnoticed(tree, capsys):
+    book = tree / "tests" / "faults" / "a.toml"
+    noticed = ENTRY.format(became="a", test="test_the_larger")
+    book.write_text(noticed + ENTRY.format(became="0", test="test_a_number"))
+    assert main([], tree) == 1
+    first, second, total = capsys.readouterr().out.splitlines()
+    assert first.split() == ["noticed", "a.toml", "mpc_rr/code_under_test.py:2", "else", "b"]
+    assert second.startswith("NOT NOTICED")
+    assert total == "1 NOT NOTICED, 1 noticed"
+    assert main(["--file", "mpc_rr/other*"], tree) == 0
+    assert main(["--most", "1", "--minutes", "0"], tree) == 0
+    assert capsys.readouterr().out.endswith("1 left out\n")
