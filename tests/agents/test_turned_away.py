@@ -30,6 +30,7 @@ from mpc_rr.network.lifecycle import (
     Refusal,
     ResultSeen,
     Roster,
+    RosterSeen,
     ShowPass,
     Verdict,
     Welcome,
@@ -113,6 +114,32 @@ def test_a_pass_is_shown_in_the_lobby(monkeypatch):
     assert desk.gets(Join(ANN.public), ANN) == []
 
 
+def test_a_join_is_signed_with_the_key_that_it_brings(desk):
+    assert desk.gets(Hello(ANN.public, "ann"), ANN, run=b"") == []
+    assert desk.gets(Join(ANN.public), ANN, sender="ben") == ["unknown sender"]
+    assert desk.gets(Join(ANN.public), BEN) == ["bad signature"]
+    assert desk.gets(Join(ANN.public), ANN, run=b"") == ["bad signature"]
+    assert desk.gets(Join(ANN.public), ANN) == []
+
+
+def test_a_party_that_names_another_roster_is_left_out():
+    class Differing(Mailbox):
+        def write(self, session, step, target, message):
+            if isinstance(message, RosterSeen):
+                message = RosterSeen(bytes(32))
+            return super().write(session, step, target, message)
+
+    outcome, _ = simulate(
+        make_study(4, SIZES, minimum=3),
+        RECORDS,
+        parties={"party-2": with_mailbox(Party, Differing)},
+    )
+    ((name, reason),) = ((one.name, one.reason) for one in outcome.excluded)
+    assert name == "party-2"
+    assert "it names another roster than the one I sent" in reason
+    assert outcome.result.n == 3
+
+
 def test_a_party_objects_once(desk):
     desk.mailbox.keys["ann"] = ANN.public
     objections = [Objection(COORDINATOR, "s", "step", reason) for reason in ("one", "two")]
@@ -144,12 +171,10 @@ class Guest:
         self.invitation = Invitation(BOSS.public, STUDY.digest, bytes(16), self.identity.digest)
         self.run = run_id(self.invitation)
 
-    def gets(self, message, author=BOSS, *, run=None, session=LOBBY_SESSION):
+    def gets(self, message, author=BOSS, *, sender=COORDINATOR, run=None):
         before = self.mailbox.rejected.copy()
         run = self.run if run is None else run
-        self.mailbox.accept(
-            letter(message, author, sender=COORDINATOR, target="ann", run=run, session=session)
-        )
+        self.mailbox.accept(letter(message, author, sender=sender, target="ann", run=run))
         return sorted((self.mailbox.rejected - before).elements())
 
 
@@ -192,6 +217,39 @@ def test_a_welcome_is_for_whom_it_names(guest):
     assert guest.gets(guest.invitation) == []
     assert guest.gets(Welcome(BEN.public.fingerprint)) == ["misdirected"]
     assert guest.gets(Welcome(guest.identity.fingerprint)) == []
+
+
+def test_only_the_coordinator_speaks_for_itself(guest):
+    assert guest.gets(guest.invitation) == []
+    guest.mailbox.keys["ben"] = BEN.public
+    welcome = Welcome(guest.identity.fingerprint)
+    assert guest.gets(welcome, BEN, sender="ben") == ["not the coordinator"]
+    assert guest.gets(welcome) == []
+
+
+def test_two_rosters_for_one_attempt_are_noticed():
+    class Twice(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Roster):
+                other = Roster(message.attempt, message.members, (Exclusion("zoe", "left"),))
+                await super().tell(session, target, other)
+            return await super().tell(session, target, message)
+
+    _, ends = simulate(STUDY, RECORDS, coordinator=with_mailbox(Coordinator, Twice))
+    for end in ends.values():
+        assert isinstance(end, Misconduct)
+        assert "it sent two different rosters for one attempt" in str(end)
+
+
+def test_announcements_from_which_nothing_can_follow_are_the_coordinator_s_fault(monkeypatch):
+    async def nowhere(*_):
+        raise InputError("there is no such design")
+
+    monkeypatch.setattr(type(STUDY.protocol), "party", nowhere)
+    _, ends = simulate(STUDY, RECORDS)
+    for end in ends.values():
+        assert end.culprits == (COORDINATOR,)
+        assert "what the coordinator announced: there is no such design" in str(end)
 
 
 def test_an_earlier_roster_does_not_come_after_a_later(guest):
