@@ -12,6 +12,7 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
 from mpc_rr.network.envelope import COORDINATOR, Envelope, SignedEnvelope
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.publication.ending import Setting
@@ -108,6 +109,29 @@ def simulate(
 
     outcome, ends = run_virtual(main())
     return outcome, ends
+
+
+def with_mailbox(agent, mailbox):
+    """An agent whose messages go through another mailbox."""
+
+    class Changed(agent):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.mailbox.__class__ = mailbox
+
+    return Changed
+
+
+def telling(kind, change):
+    """A mailbox that sends something else instead of messages of one kind."""
+
+    class Telling(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, kind):
+                message = change(self, message)
+            return await super().tell(session, target, message)
+
+    return Telling
 
 
 class Tapped(MemoryNetwork):

@@ -99,6 +99,13 @@ def test_large_data_are_cut_before_mdav_looks_at_them(monkeypatch):
     assert min(len(group) for group in groups) >= 5
 
 
+def test_twice_k_records_are_two_groups():
+    table = Microdata((AGE, HEIGHT), np.array([[20, 160], [21, 161], [60, 180], [61, 181]]))
+    for make in (mdav, mondrian):
+        assert sorted(sorted(group.tolist()) for group in make(table, 2)) == [[0, 1], [2, 3]]
+        assert len(make(table, 3)) == 1
+
+
 def test_records_without_any_spread_stay_together():
     table = Microdata((AGE, HEIGHT), np.full((20, 2), 7))
     assert len(mondrian(table, 3)) == 1
@@ -281,3 +288,6 @@ def test_too_many_levels_are_told_before_anybody_is_asked():
     deep = [Hierarchy(number(f"n{k}"), tuple(float(2**j) for j in range(9))) for k in range(6)]
     with pytest.raises(InputError, match="more than 100,000 combinations"):
         check_combinations(deep)
+    table = Microdata(tuple(h.attribute for h in deep), np.zeros((4, 6), dtype=np.int64))
+    with pytest.raises(InputError, match="more than 100,000 combinations"):
+        generalize(table, deep, 2)

@@ -136,6 +136,7 @@ def test_numbers_are_binned():
     counts = np.bincount([age.code(number) for number in numbers])
     assert (abs(counts - 250) <= 2).all()
     assert len(quantile_bins([1, 1, 1, 2, 3], 4)) < 5  # equal edges are joined
+    assert len(quantile_bins([1, 2, 3, 4], 2)) == 3  # two bins have three edges
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from helpers import make_scenario, make_schema, random_records
+from helpers import crosstabs, make_scenario, make_schema, random_records
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.conditions import Condition, parse_condition
@@ -16,6 +16,7 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import write_results
@@ -164,14 +165,23 @@ def test_a_wish_for_no_rows_is_told():
         Estimates(make_schema((2, 3)), fitted).synthesize(0, np.random.default_rng(1).random)
 
 
-def test_a_mixed_pair_is_measured_as_a_nominal_one():
-    """|Pearson r| speaks of order, which one nominal attribute is enough to lack."""
-    records = np.array([(a, b) for a in range(3) for b in range(3) for _ in range(1 + (a * b) % 3)])
-    for types, measure in (
-        (("nominal", "ordinal"), "cramers_v"),
-        (("ordinal", "nominal"), "cramers_v"),
-        (("ordinal", "ordinal"), "abs_pearson_r"),
-    ):
-        schema = Schema(tuple(Attribute(f"a{k}", t, ("x", "y", "z")) for k, t in enumerate(types)))
-        estimates = Estimates(schema, Fitted(rr_independent((3, 3), 0.9), records))
-        assert estimates.dependences()[0, 1].measure == measure
+ORDER_AND_NONE = Schema(
+    (
+        Attribute("town", "nominal", ("a", "b", "c")),
+        Attribute("school", "ordinal", ("none", "some", "all")),
+        Attribute("income", "ordinal", ("low", "middle", "high")),
+    )
+)
+MEASURES = {(0, 1): "cramers_v", (0, 2): "cramers_v", (1, 2): "abs_pearson_r"}
+
+
+def test_a_correlation_is_of_two_ordered_attributes_only():
+    """That of towns in the order of the file would be a number, too, but mean nothing."""
+    records = np.random.default_rng(3).integers(0, 3, (500, 3))
+    design = rr_independent((3, 3, 3), 0.8)
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(4)))
+    found = Estimates(ORDER_AND_NONE, fitted).dependences()
+    assert {pair: one.measure for pair, one in found.items()} == MEASURES
+    tables = crosstabs(records, (3, 3, 3))
+    published = PairCounts(500, ORDER_AND_NONE, tables).dependences()
+    assert {pair: one.measure for pair, one in published.items()} == MEASURES

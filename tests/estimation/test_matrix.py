@@ -149,12 +149,17 @@ def test_the_row_sum_of_the_distance_weights_in_closed_form():
         (lambda: KeepOrUniform(10_000, 0.5).dense(), "100,000,000 entries"),
         (lambda: DistanceWeighted((100, 100), 0.5).dense(), "100,000,000 entries"),
         (lambda: Kronecker([]), "at least one attribute"),
+        (lambda: Kronecker([KeepOrUniform(3, 0.5)]).randomize(TWO_COLUMNS, None), "1 columns"),
+        (lambda: Kronecker([KeepOrUniform(3, 0.5)]).randomize(TWO_COLUMNS[0], None), "1 columns"),
         (lambda: Kronecker([KeepOrUniform(3, 0.5)]).apply(np.ones(2)), "shape"),
     ],
 )
 def test_what_makes_no_sense_is_told(make, says):
     with pytest.raises(MatrixError, match=says):
         make()
+
+
+TWO_COLUMNS = np.zeros((3, 2), dtype=np.int64)
 
 
 # ── Kronecker products ─────────────────────────────────────────────────────────────────────────

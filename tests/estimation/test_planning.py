@@ -6,8 +6,8 @@ import pytest
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import collect, epsilon_bound, pooled
 from mpc_rr.estimation.combinations import combination_views
-from mpc_rr.estimation.designs import Fitted, rr_clusters, rr_independent, rr_joint
-from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.designs import Design, Fitted, rr_clusters, rr_independent, rr_joint
+from mpc_rr.estimation.matrix import Dense, KeepOrUniform
 from mpc_rr.estimation.planning import (
     _block_error,
     block_choices,
@@ -23,6 +23,8 @@ from mpc_rr.randomness import SeededRandomness
 
 SIZES = (3, 4, 5, 2)
 N = 20_000
+OTHERWISE = Design((2, 2), ((0,), (1,)), (Dense(np.array([[0.8, 0.2], [0.4, 0.6]])),) * 2)
+"""Of a matrix that does not keep or replace."""
 
 
 def population(seed=0):
@@ -120,6 +122,7 @@ def test_the_smallest_budget_for_a_wished_error():
         (lambda: plan(SIZES, 1, 1.0), "two respondents"),
         (lambda: plan(SIZES, N, 0.0), "must be positive"),
         (lambda: budget_for_error(SIZES, N, 0.0), "must be positive"),
+        (lambda: design_pair_error(OTHERWISE, (0, 1), N, guessed_shares((2, 2))), "keep or"),
         (lambda: budget_for_error((4,) * 30, 10, 1e-4), "protects nobody; ask more people"),
     ],
 )

@@ -56,16 +56,8 @@ def people(seed, n, sizes):
     return np.stack([rng.choice(s, n, p=p) for s, p in zip(sizes, skew, strict=True)], 1)
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(0, 10**6),
-    st.integers(20, 200),
-    st.sampled_from([(2, 3), (3, 4, 2), (2, 2, 2, 3), (5, 4, 3)]),
-    st.integers(2, 6),
-)
-def test_no_small_count_can_be_worked_out(seed, n, sizes, below):
-    layout = PairLayout(sizes)
-    tables = crosstabs(people(seed, n, sizes), sizes)
+def assert_hidden(layout, tables, n, below):
+    """Nothing else is published, and each small count might be larger by ``below``."""
     published = suppress(layout, tables, below)
     assert fault(layout, published, n, below) is None
     for t, (shown, true) in enumerate(zip(published, tables, strict=True)):
@@ -75,6 +67,54 @@ def test_no_small_count_can_be_worked_out(seed, n, sizes, below):
             low, high = attack(layout, published, n, (t, i, j))
             assert low <= true[i, j] + 1e-6
             assert high >= true[i, j] + below - 1e-6
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(20, 200),
+    st.sampled_from([(2, 3), (3, 4, 2), (2, 2, 2, 3), (5, 4, 3)]),
+    st.integers(2, 6),
+)
+def test_no_small_count_can_be_worked_out(seed, n, sizes, below):
+    assert_hidden(PairLayout(sizes), crosstabs(people(seed, n, sizes), sizes), n, below)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 2, 3), (3, 2, 2), (3, 3, 2)])
+def test_no_small_count_of_few_people_can_be_worked_out(sizes):
+    """Small tables leave the least to choose from: a rule that hides too little shows in them."""
+    for seed in range(25):
+        n = 20 + seed
+        assert_hidden(PairLayout(sizes), crosstabs(people(seed, n, sizes), sizes), n, 2 + seed % 2)
+
+
+def test_the_opposite_corner_of_a_rectangle_is_hidden_too():
+    """Else the other row gives the small count away: here the 2 in the last table, exactly."""
+    tables = [
+        np.array([[6, 8], [0, 0]]),
+        np.array([[9, 5], [0, 0]]),
+        np.array([[4, 2], [5, 3]]),
+    ]
+    layout = PairLayout((2, 2, 2))
+    assert (suppress(layout, tables, 3)[2] == HIDDEN).all()
+    assert_hidden(layout, tables, 14, 3)
+
+
+def test_a_category_is_hidden_in_every_table_it_is_in():
+    """Else the tables in which its attribute is the second leave a small count below 3."""
+    tables = [
+        np.array([[0, 0], [2, 10]]),
+        np.array([[0, 0], [4, 8]]),
+        np.array([[1, 1], [3, 7]]),
+    ]
+    layout = PairLayout((2, 2, 2))
+    assert all((shown == HIDDEN).all() for shown in suppress(layout, tables, 2))
+    assert_hidden(layout, tables, 12, 2)
+
+
+def test_a_count_of_exactly_the_limit_is_shown():
+    table = np.array([[3, 20], [20, 20]])
+    np.testing.assert_array_equal(suppress(PairLayout((2, 2)), [table], 3)[0], table)
 
 
 def test_hiding_the_small_count_alone_does_not_help():

@@ -7,9 +7,18 @@ from helpers import make_scenario, random_records
 
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import Dropout
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION
-from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    LOBBY_SESSION,
+    RUN_BYTES,
+    WIRE_VERSION,
+    Again,
+    Header,
+)
+from mpc_rr.network.lifecycle import Welcome
+from mpc_rr.network.mailbox import FILED_PER_SENDER, Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
+from mpc_rr.network.sealed import write
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
@@ -131,3 +140,45 @@ def test_ordinary_loss_ends_no_study(protocol, loss):
         run = run_study(scenario, transport="memory", seed=seed)
         assert run.outcome.result is not None, run.outcome.cause
         assert run.outcome.result.n == 10
+
+
+def test_a_message_is_sent_again_once_in_half_a_pause():
+    """Whoever asks a hundred times at once does not make us send a hundred times."""
+
+    async def main():
+        transport = Counting()
+        box = Mailbox(COORDINATOR, A, transport, study="s", ask_again_s=1.0, size_limit=10**6)
+        box.keys["alice"], box.run = B.public, bytes(RUN_BYTES)
+        await box.tell("s", "alice", Welcome("for alice"))
+        for at in (0.0, 0.1, 0.3, 0.6, 0.7, 1.2):
+            await asyncio.sleep(at - asyncio.get_running_loop().time())
+            for number in range(100):
+                header = Header(
+                    WIRE_VERSION, "s", box.run, f"{at} {number}", Again.step, "alice", COORDINATOR
+                )
+                box.accept(write(header, Again("s", Welcome.step), B))
+            await asyncio.sleep(0)
+        return transport.sent_at, box.rejected
+
+    (first, *again), rejected = run_virtual(main())
+    assert first == 0.0
+    assert again == pytest.approx([0.0, 0.6, 1.2])
+    assert not rejected
+
+
+def test_what_was_taken_counts_no_more_towards_a_flood():
+    """One may send for as many rounds as there are, but not for many rounds ahead."""
+    box = Mailbox(COORDINATOR, A, Counting(), study="s", ask_again_s=1.0, size_limit=10**6)
+    box.keys["alice"], box.run, box.session_root = B.public, bytes(RUN_BYTES), "s"
+
+    def sent(number):
+        header = Header(WIRE_VERSION, "s", box.run, "s", f"step-{number}", "alice", COORDINATOR)
+        box.accept(write(header, Welcome("x"), B))
+
+    for number in range(3 * FILED_PER_SENDER):
+        sent(number)
+        assert box.take("s", f"step-{number}", ["alice"])
+    assert not box.rejected
+    for number in range(FILED_PER_SENDER + 2):
+        sent(f"ahead-{number}")
+    assert box.rejected == {"flooding": 2}

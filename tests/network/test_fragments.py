@@ -1,4 +1,5 @@
 import random
+import struct
 
 import pytest
 from hypothesis import given
@@ -35,10 +36,24 @@ def test_a_batch_holds_its_messages(messages):
 
 
 @given(st.binary(max_size=100))
-def test_junk_never_raises(junk):
-    unbatch(b"\2" + junk)
-    Assembler(1000).add(b"\1" + junk)
-    Assembler(1000).add(junk)
+def test_junk_is_nothing_but_the_only_piece_of_a_message(junk):
+    assert unbatch(b"\2\xc1" + junk) is None
+    assert Assembler(1000).add(b"\1" + junk) in (None, junk[24:])
+    assert Assembler(1000).add(b"\3" + junk) is None
+
+
+def test_a_piece_beyond_the_last_is_junk():
+    """Else enough of them would make a message of which pieces are missing."""
+    assembler = Assembler(10_000)
+    first, second, _ = cut(b"abcdef", RNG, 2)
+    beyond = first[:17] + struct.pack("<II", 3, 3) + b"xx"
+    assert [assembler.add(piece) for piece in (first, second, beyond)] == [None, None, None]
+
+
+def test_a_piece_larger_than_a_message_may_be_is_junk():
+    only = b"\1" + bytes(16) + struct.pack("<II", 0, 1)
+    assert Assembler(1000).add(only + bytes(1000)) == bytes(1000)
+    assert Assembler(1000).add(only + bytes(1001)) is None
 
 
 @pytest.mark.parametrize("flood", range(3))

@@ -12,7 +12,7 @@ from scipy import stats
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.privacy import noise as noise_module
-from mpc_rr.privacy.noise import NoiseShares, _survival
+from mpc_rr.privacy.noise import LARGEST_SCALE, NoiseShares, _survival
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
 
@@ -166,6 +166,12 @@ def test_a_bound_fails_in_one_case_of_2_to_the_40_however_often_it_is_asked(cell
 def test_an_epsilon_that_is_none(epsilon):
     with pytest.raises(InputError, match="positive, finite epsilon"):
         NoiseShares(epsilon, 2, 3, 4)
+
+
+def test_noise_that_would_leave_nothing_of_the_counts():
+    assert NoiseShares(1.0, 100_000, 3, 4).scale == LARGEST_SCALE
+    with pytest.raises(InputError, match="would need noise of a scale of 1e"):
+        NoiseShares(1.0, 100_001, 3, 4)
 
 
 def test_nobody_honest():

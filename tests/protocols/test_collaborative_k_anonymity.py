@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, run
-from helpers import Tapped, setting
+from helpers import Tapped, setting, telling, with_mailbox
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
@@ -21,29 +21,6 @@ from mpc_rr.protocols.collaborative_k_anonymity import (
 from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
-
-
-def with_mailbox(agent, mailbox):
-    """An agent whose messages go through another mailbox."""
-
-    class Changed(agent):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.mailbox.__class__ = mailbox
-
-    return Changed
-
-
-def telling(kind, change):
-    """A mailbox that sends something else instead of messages of one kind."""
-
-    class Telling(Mailbox):
-        async def tell(self, session, target, message):
-            if isinstance(message, kind):
-                message = change(self, message)
-            return await super().tell(session, target, message)
-
-    return Telling
 
 
 def relays_of(outcome, attempt=1):

@@ -1,12 +1,14 @@
 """Attacks by which a reviewer broke the first version of the anonymous channel, and others."""
 
 import asyncio
+import dataclasses
 
 import msgspec
 import numpy as np
 import pytest
 from anonymizing import IN_GROUPS, MASKED, NAMES, PEOPLE, run
-from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
+from helpers import telling, with_mailbox
+from test_collaborative_k_anonymity import relays_of
 from test_mix_cascade import FOUR_LESS, SEED
 
 from mpc_rr.agents.coordinator import Coordinator
@@ -14,10 +16,11 @@ from mpc_rr.agents.party import Party
 from mpc_rr.crypto.commitments import commit
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LayerKey, wrap
-from mpc_rr.errors import Dropout, MpcRrError
+from mpc_rr.errors import Dropout, Misconduct, MpcRrError, Refused
 from mpc_rr.network.envelope import encode_parts
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.protocols.board.board import Block, Board
+from mpc_rr.protocols.board import commitment
+from mpc_rr.protocols.board.board import Block, Board, go_on_with_few
 from mpc_rr.protocols.board.commitment import Commitments, Openings, _bound_to
 from mpc_rr.protocols.collaborative_k_anonymity import Partition
 from mpc_rr.protocols.mix import cascade as mix_cascade
@@ -30,8 +33,10 @@ from mpc_rr.protocols.mix.batch import (
     MixOutput,
     Onions,
     RelayKeys,
+    RouteKey,
     Shuffled,
 )
+from mpc_rr.protocols.mix.blame import at_relay
 from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.publication.groups import KAnonymous
 from mpc_rr.publication.masks import MaskedRelease
@@ -115,6 +120,26 @@ def test_no_second_batch_is_opened_after_a_first(monkeypatch, cascade):
     assert all("to go on without it could give" in str(end) for end in waiting)
 
 
+def test_nobody_goes_on_with_a_coordinator_that_begins_again_all_the_same(monkeypatch, cascade):
+    """It shows no route keys of the relays that gave it their final ones."""
+    opened = fork_found(monkeypatch, cascade, [])
+
+    async def going_on(session, board, passed, case, output):
+        await mix_cascade.post_coordinator(
+            session, board, RouteKey, authors=case.cascade.relays, enough=go_on_with_few
+        )
+        return mix_cascade.GivenUp()
+
+    monkeypatch.setattr(mix_cascade, "_blame_coordinator", going_on)
+    protocol = msgspec.structs.replace(IN_GROUPS, k=2)
+    _, ends = run(protocol, seed=1, study={"minimum": 3})
+    assert len(opened) == 8
+    assert not any(isinstance(end, KAnonymous) for end in ends.values())
+    for name in set(NAMES) - set(cascade["cascade"].relays):
+        assert isinstance(ends[name], Refused)
+        assert "the coordinator does not show that" in str(ends[name])
+
+
 def test_public_randomness_is_of_the_dice_alone():
     """Not of the bytes in which they came, which their authors could write in many ways."""
     seeds = []
@@ -181,25 +206,40 @@ def _wrong_die(_, message):
     return msgspec.structs.replace(message, values=(*message.values[:-1], bytes(16)))
 
 
+class Forgetful(Mailbox):
+    """Opens another die than it had committed to, in the second throw only."""
+
+    async def tell(self, session, target, message):
+        if isinstance(message, Openings) and "throw-2" in session:
+            message = _wrong_die(self, message)
+        return await super().tell(session, target, message)
+
+
+ONE_IN_EACH_THROW = {
+    "party-4": with_mailbox(Party, telling(Openings, _wrong_die)),
+    "party-6": with_mailbox(Party, Forgetful),
+}
+
+
 def test_dice_are_thrown_again_only_once():
     """Otherwise a coordinator could leave out honest openings until the relays are its own."""
-
-    class Forgetful(Mailbox):
-        """Opens another die than it had committed to, in the second throw only."""
-
-        async def tell(self, session, target, message):
-            if isinstance(message, Openings) and "throw-2" in session:
-                message = _wrong_die(self, message)
-            return await super().tell(session, target, message)
-
-    agents = {
-        "party-4": with_mailbox(Party, telling(Openings, _wrong_die)),
-        "party-6": with_mailbox(Party, Forgetful),
-    }
-    outcome, ends = run(MASKED, seed=SEED, parties=agents, study=FOUR_LESS)
+    outcome, ends = run(MASKED, seed=SEED, parties=ONE_IN_EACH_THROW, study=FOUR_LESS)
     assert outcome.result is None
     assert set(outcome.culprits) == {"party-4", "party-6"}
     assert not any(isinstance(end, MaskedRelease) for end in ends.values())
+
+
+def test_a_coordinator_that_is_content_with_the_second_throw_goes_on_alone(monkeypatch):
+    honest = commitment._once_coordinator
+
+    async def content(session, board, names):
+        opened = await honest(session, board, names)
+        return dataclasses.replace(opened, complete=opened.complete or "throw-2" in session.name)
+
+    monkeypatch.setattr(commitment, "_once_coordinator", content)
+    _, ends = run(MASKED, seed=SEED, parties=ONE_IN_EACH_THROW, study=FOUR_LESS)
+    for name in set(NAMES) - set(ONE_IN_EACH_THROW):
+        assert "a third throw could be somebody's choice" in str(ends[name])
 
 
 def test_onions_for_other_keys_are_not_held_against_their_sender():
@@ -441,3 +481,279 @@ def test_a_message_that_cannot_be_read_is_no_answer(monkeypatch):
     assert outcome.result.unusable == 1
     assert 0 not in outcome.result.values[0]
     assert len(outcome.result.values[0]) == len(PEOPLE) - 1
+
+
+# ── Outputs that cannot be ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def relays():
+    """Who is drawn if everybody is honest."""
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS)
+    return relays_of(outcome)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            lambda m, relay, _: msgspec.structs.replace(m, lost=(relay,)),
+            "there is an output although somebody was lost",
+        ),
+        (
+            lambda m, *_: msgspec.structs.replace(m, batches=(), lost=("zoe",)),
+            "somebody was lost who was not there",
+        ),
+        (
+            lambda m, _, sender: MixOutput(m.previous, (), (sender,), shuffling=True),
+            "only a relay, and one at a time, can be lost when it shuffles",
+        ),
+        (
+            lambda m, relay, sender: MixOutput(m.previous, (), (relay, sender), shuffling=True),
+            "only a relay, and one at a time, can be lost when it shuffles",
+        ),
+        (
+            lambda m, *_: MixOutput(m.previous, (), (), shuffling=True),
+            "only a relay, and one at a time, can be lost when it shuffles",
+        ),
+        (
+            lambda m, *_: msgspec.structs.replace(m, batches=(m.batches[0][:-1], m.batches[1])),
+            "2 batches of 8 messages of",
+        ),
+    ],
+    ids=["and lost", "a stranger", "no relay", "two", "nobody", "too short"],
+)
+def test_an_output_that_cannot_be_is_the_coordinator_s_fault(relays, change, says):
+    sender = next(name for name in NAMES if name not in relays)
+    bad = telling(MixOutput, lambda _, message: change(message, relays[0], sender))
+    outcome, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS, coordinator=with_mailbox(Coordinator, bad)
+    )
+    assert outcome.result is None
+    for end in ends.values():
+        assert says in str(end), str(end)
+        assert end.culprits == ("coordinator",)
+
+
+def test_a_relay_cannot_put_anothers_message_in_the_place_of_its_own(monkeypatch, relays):
+    """Nobody would miss hers, and whatever is there twice in the end would be the other's."""
+    relay, own = relays[2], []
+    honest = mix_cascade.Cascade.onion
+
+    def noting(cascade, batch, sealed, sender, seal):
+        if sender == relay:
+            own.append(sealed)
+        return honest(cascade, batch, sealed, sender, seal)
+
+    def doubling(_, message):
+        return Shuffled(message.head, tuple(map(doubled, message.batches)))
+
+    def doubled(batch):
+        size = len(batch) // len(NAMES)
+        items = [batch[k : k + size] for k in range(0, len(batch), size)]
+        others = [item for item in items if item not in own]
+        return b"".join([*others, others[0]])
+
+    class Brazen(telling(Shuffled, doubling)):
+        async def tell(self, session, target, message):
+            if isinstance(message, Found):
+                message = Found(message.head, mine=True)
+            return await super().tell(session, target, message)
+
+    monkeypatch.setattr(mix_cascade.Cascade, "onion", noting)
+    outcome, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties={relay: with_mailbox(Party, Brazen)}
+    )
+    assert outcome.result is not None, outcome.cause
+    assert set(outcome.result.lost) == {relay}
+    assert "passed on other messages than it was given" in outcome.result.lost[relay]
+    assert len(set(outcome.result.values[1])) == len(PEOPLE) - 1
+    assert all(isinstance(ends[name], MaskedRelease) for name in NAMES if name != relay)
+
+
+# ── Blame ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def send_one_onion(monkeypatch, liars):
+    """Their onions are the same under the first layer."""
+    honest, inner = mix_cascade.Cascade.onion, {}
+
+    def onion(cascade, batch, sealed, sender, seal):
+        if sender not in liars:
+            return honest(cascade, batch, sealed, sender, seal)
+        infos = [cascade.info(batch, b"route", place) for place in range(3)]
+        shared = inner.setdefault(
+            (cascade.context, batch), wrap(sealed, cascade.route[1:], infos[1:], seal)
+        )
+        return wrap(shared, cascade.route[:1], [cascade.info(batch, b"route", 0, sender)], seal)
+
+    monkeypatch.setattr(mix_cascade.Cascade, "onion", onion)
+
+
+def test_two_who_send_one_onion_although_they_fixed_it_are_both_left_out(monkeypatch, relays):
+    """After the first copy onions are fixed before any is seen: now neither is a victim."""
+    liars = [name for name in NAMES if name not in relays][:2]
+    send_one_onion(monkeypatch, liars)
+    outcome, ends = run(MASKED, seed=SEED, study=FOUR_LESS)
+    assert outcome.result is not None, outcome.cause
+    assert outcome.result.lost == dict.fromkeys(liars, "onions: its onion is there twice")
+    assert all(isinstance(ends[name], MaskedRelease) for name in NAMES if name not in liars)
+
+
+def refusing_relay(place, relays):
+    """A relay that refuses a good batch, so that there is evidence."""
+    return {
+        relays[place]: with_mailbox(Party, telling(Shuffled, lambda _, m: Shuffled(m.head, ())))
+    }
+
+
+def blamed_by_all(ends, says):
+    honest = [end for end in ends.values() if isinstance(end, Misconduct)]
+    assert len(honest) >= len(NAMES) - 1
+    for end in honest:
+        assert says in str(end), str(end)
+        assert end.culprits == ("coordinator",)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda head, onions: (bytes(32), onions),
+        lambda head, onions: (head, onions[:1]),
+        lambda head, onions: (head, (onions[0][:-1], onions[1])),
+    ],
+    ids=["for another board", "too few", "too short"],
+)
+def test_onions_that_were_never_due_are_no_evidence(relays, change):
+    """An accomplice signs something for the coordinator that it would not have taken."""
+    accomplice = next(name for name in NAMES if name not in relays)
+    sent = []
+
+    class Noting(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Onions):
+                sent.append((self, session, message))
+            return await super().tell(session, target, message)
+
+    def forged(_, evidence):
+        mailbox, session, message = sent[0]
+        other = Onions(*change(message.head, message.onions))
+        raw = mailbox.write(session, Onions.step, "coordinator", other)
+        return msgspec.structs.replace(evidence, onions=evidence.onions | {accomplice: raw})
+
+    _, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS,
+        parties={accomplice: with_mailbox(Party, Noting), **refusing_relay(1, relays)},
+        coordinator=with_mailbox(Coordinator, telling(Evidence, forged)),
+    )  # fmt: skip
+    blamed_by_all(ends, "shows onions that their senders did not sign for this board")
+
+
+def test_other_onions_than_were_fixed_are_no_evidence(monkeypatch, relays):
+    """After a copy: the one who sent it again signs another for the coordinator to show."""
+    liars = [name for name in NAMES if name not in relays][:2]
+    send_one_onion(monkeypatch, liars)
+    sent = []
+
+    class Noting(Mailbox):
+        async def tell(self, session, target, message):
+            if isinstance(message, Onions):
+                sent.append((self, session, message))
+            return await super().tell(session, target, message)
+
+    def forged(_, evidence):
+        mailbox, session, message = sent[-1]
+        if len(sent) == 1:  # nothing was fixed yet
+            return evidence
+        other = Onions(message.head, tuple(bytes(len(onion)) for onion in message.onions))
+        raw = mailbox.write(session, Onions.step, "coordinator", other)
+        return msgspec.structs.replace(evidence, onions=evidence.onions | {liars[0]: raw})
+
+    _, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties={liars[0]: with_mailbox(Party, Noting)},
+        coordinator=with_mailbox(Coordinator, telling(Evidence, forged)),
+    )  # fmt: skip
+    blamed_by_all(ends, "shows onions that their senders did not sign for this board")
+
+
+def test_a_coordinator_that_shows_nothing_a_relay_signed_is_named(relays):
+    def less(_, evidence):
+        shown = {name: raw for name, raw in evidence.shuffled.items() if name != relays[0]}
+        return msgspec.structs.replace(evidence, shuffled=shown)
+
+    _, ends = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties=refusing_relay(1, relays),
+        coordinator=with_mailbox(Coordinator, telling(Evidence, less)),
+    )  # fmt: skip
+    blamed_by_all(ends, f"shows nothing that {relays[0]} signed for this board")
+
+
+def test_a_batch_for_another_board_is_evidence_against_the_coordinator(monkeypatch, relays):
+    """A relay that takes it all the same can show what it was told."""
+    honest = mix_cascade.RelayRole.relay
+
+    async def taking(role, session, cascade, head):
+        if session.me != relays[0]:
+            await honest(role, session, cascade, head)
+            return
+        _, role.signed_batch = await session.told_with_proof(Batch, rounds=2)
+        await session.sub(at_relay(0)).report(Shuffled(head, ()))
+
+    def elsewhere(_, batch):
+        return Batch(bytes(32), batch.batches) if batch.batches else batch
+
+    monkeypatch.setattr(mix_cascade.RelayRole, "relay", taking)
+    bad = with_mailbox(Coordinator, telling(Batch, elsewhere))
+    _, ends = run(MASKED, seed=SEED, study=FOUR_LESS, coordinator=bad)
+    blamed_by_all(ends, f"gave {relays[0]} a batch for another board")
+
+
+def test_a_relay_that_cannot_show_what_it_was_told_is_named(relays):
+    class Hiding(telling(Shuffled, lambda _, m: Shuffled(m.head, ()))):
+        async def tell(self, session, target, message):
+            if isinstance(message, RouteKey):
+                message = RouteKey(message.head, message.key, b"junk")
+            return await super().tell(session, target, message)
+
+    outcome, _ = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties={relays[1]: with_mailbox(Party, Hiding)}
+    )
+    assert outcome.result.lost == {
+        relays[1]: "route_key: it cannot show what it was told to shuffle"
+    }
+
+
+def test_what_a_relay_shows_must_not_be_longer_than_a_batch(relays):
+    class Long(telling(Shuffled, lambda _, m: Shuffled(m.head, ()))):
+        async def tell(self, session, target, message):
+            if isinstance(message, RouteKey):
+                message = RouteKey(message.head, message.key, bytes(50_000))
+            return await super().tell(session, target, message)
+
+    outcome, _ = run(
+        MASKED, seed=SEED, study=FOUR_LESS, parties={relays[1]: with_mailbox(Party, Long)}
+    )
+    assert "what it was told to shuffle is too long" in outcome.result.lost[relays[1]]
+
+
+def test_a_relay_that_passes_on_a_batch_with_a_copy_is_named(monkeypatch, relays):
+    """It works with two senders of one onion, and should have said that it is there twice."""
+    liars = [name for name in NAMES if name not in relays][:2]
+
+    class Careless(Party):
+        async def _protocol_run(self, session):
+            honest_shuffle = mix_cascade.RelayRole._shuffle
+
+            def passing_on(role, session, cascade, place, batch):
+                if session.me != self.name:
+                    return honest_shuffle(role, session, cascade, place, batch)
+                items = cascade.items(batch.batches, 2 * len(cascade.relays) - place)
+                peeled = [cascade.peeled(place, role.route, k, one) for k, one in enumerate(items)]
+                return tuple(b"".join(one) for one in peeled)
+
+            monkeypatch.setattr(mix_cascade.RelayRole, "_shuffle", passing_on)
+            return await super()._protocol_run(session)
+
+    send_one_onion(monkeypatch, liars)
+    outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS, parties={relays[0]: Careless})
+    assert "passed on a batch that was not in order" in outcome.result.lost[relays[0]]

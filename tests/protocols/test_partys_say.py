@@ -130,6 +130,25 @@ def test_other_clusters_get_no_second_answer():
     assert isinstance(ends["party-05"], Declined)
     assert "another answer would tell more" in str(ends["party-05"])
     assert outcome.result.n == N - 1
+    assert outcome.result.silent == ("party-05",)
+    heard = b"".join(outcome.transcript) + repr(outcome).encode()
+    assert b"another answer" not in heard  # why she declined is nobody's business
+
+
+def test_others_hear_of_a_ledger_only_that_somebody_declined():
+    """Her refusal, with what her ledger holds, stood in the coordinator's result.json."""
+
+    class Overdrawn(Party):
+        async def _protocol_run(self, session):
+            raise Declined("with ε = 7.5 spent before, the total exceeds the budget of 8")
+
+    study = make_study(6, SIZES, protocol=ExactPairs(sum="secure_sum"), round_s=5)
+    outcome, ends = simulate(study, RECORDS[:6], parties={"party-5": Overdrawn})
+    assert "7.5" in str(ends["party-5"])
+    assert outcome.result is None
+    assert "party-5 left: it declined to go on" in outcome.cause
+    assert "7.5" not in repr(outcome)
+    assert b"7.5" not in b"".join(outcome.transcript)
 
 
 def test_an_aborted_study_leaves_a_receipt_of_what_was_sent():

@@ -4,9 +4,9 @@ import asyncio
 
 import msgspec
 import pytest
-from anonymizing import MASKED
+from anonymizing import IN_GROUPS, MASKED, PEOPLE
 from anonymizing import make_study as make_anonymized_study
-from helpers import make_study, random_records, setting
+from helpers import Tapped, make_study, random_records, setting
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
@@ -29,11 +29,12 @@ N = 24
 RECORDS = dict(zip(party_names(N), random_records(N, SIZES, seed=5), strict=True))
 
 
-def run(study, records, books, seed, *, again=False):
+def run(study, records, books, seed, *, again=False, network=None):
     """A run in which everybody keeps books: how it ended, for the coordinator and for each."""
+    network = MemoryNetwork() if network is None else network
 
     async def main():
-        network, rng = MemoryNetwork(), SeededRandomness(seed)
+        rng = SeededRandomness(seed)
         boss = Coordinator(study, network.attach(COORDINATOR), rng.fork(COORDINATOR))
         parties = [
             Party(study, name, record, network.attach(name), rng.fork(name),
@@ -84,6 +85,40 @@ def test_a_coordinator_cannot_throw_the_dice_again_by_beginning_again(monkeypatc
     second, ends = run(study, people, books, seed=2)
     assert second.result is None
     assert all("can choose among relays" in str(end) for end in ends.values())
+
+
+EIGHT_PEOPLE = dict(zip(party_names(8), PEOPLE, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "told"),
+    [(MASKED, "this party's die was opened"), (IN_GROUPS, "has told what it commits to now")],
+    ids=["masking", "groups"],
+)
+def test_a_second_run_is_refused_before_anything_is_sent(protocol, told):
+    """Not even commitments: who posts them and leaves then is seen to leave."""
+    study, books, network = make_anonymized_study(protocol), {}, Tapped()
+    first, _ = run(study, EIGHT_PEOPLE, books, seed=1)
+    assert first.result is not None
+    second, ends = run(study, EIGHT_PEOPLE, books, seed=2, network=network)
+    assert second.result is None
+    assert all(told in str(end) and "nothing was sent" in str(end) for end in ends.values())
+    assert "commitments" not in {envelope.header.step for envelope in network.envelopes}
+    third, _ = run(study, EIGHT_PEOPLE, books, seed=3, again=True)
+    assert third.result is not None
+
+
+def test_books_of_an_older_version_that_say_values_were_opened_are_heeded():
+    """That version wrote it under a label of its own."""
+    study, network = make_anonymized_study(MASKED), Tapped()
+    books = {name: Account() for name in EIGHT_PEOPLE}
+    for name, account in books.items():
+        account.charge(study, EIGHT_PEOPLE[name])
+        account.once(study, "values opened", lambda: b"an earlier run")
+    outcome, ends = run(study, EIGHT_PEOPLE, books, seed=1, network=network)
+    assert outcome.result is None
+    assert all("this party's values may have been opened" in str(end) for end in ends.values())
+    assert "commitments" not in {envelope.header.step for envelope in network.envelopes}
 
 
 class _NotNeeded(BlockAggregation, frozen=True, tag="block_aggregation"):
