@@ -27,7 +27,7 @@ from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
+from mpc_rr.privacy.disclosures import Caution, Disclosure, RandomizedResponse
 from mpc_rr.protocols.collection import (
     Answer,
     check_design,
@@ -115,6 +115,10 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
             for attribute, epsilon in zip(schema.attributes, self._spent(schema), strict=True)
         ]
         return [*self.dependence.disclosures(study), *answers]
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Those of the dependence protocol, too."""
+        return [*dict.fromkeys([*super().cautions(study), *self.dependence.cautions(study)])]
 
     def _spent(self, schema: Schema) -> list[float]:
         keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
