@@ -86,8 +86,8 @@ class Walk:
         ) else None  # fmt: skip
 
 
-STATED = {("publication", "protocols", "stated"), ("publication", "protocols", "notes")}
-"""What a study costs, and does not promise, is asked of its protocol when it is published."""
+STATED = {("publication", "protocols", said) for said in ("stated", "cautions", "notes")}
+"""What a study costs, allows and does not promise is asked of its protocol when it is published."""
 
 
 @pytest.mark.parametrize("name", ["quickstart", "rr_clusters", "hidden_in_groups"])

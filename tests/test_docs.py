@@ -2,15 +2,18 @@
 
 import doctest
 import importlib
+import math
 import pkgutil
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import mpc_rr
 from mpc_rr.network.envelope import Message
+from mpc_rr.privacy.disclosures import AnyDisclosure
 
 ROOT = Path(__file__).parent.parent
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -129,3 +132,41 @@ def test_the_page_names_every_message_whose_class_is_called_otherwise_than_its_s
         if re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower() != kind.step
     }
     assert differing == {tuple(row) for row in rows_below("Names on the wire")}
+
+
+# ── What people are told ───────────────────────────────────────────────────────────────────────
+
+EXAMPLES = {
+    "RandomizedResponse": {"combinations": 4, "keep": 0.5, "epsilon": 1.0},
+    "SubsetSelection": {"groups": 10, "epsilon": 2.0},
+    "AdaptiveResponse": {"truth": 0.5, "epsilon": 2.2, "claimed": 0.7, "views": 3},
+    "RandomizedSum": {"epsilon": 2.0, "claimed": 1.0, "crowd": 40, "expected": 60, "least": 50},
+    "ExactSum": {"crowd": 40, "expected": 60, "least": 50},
+    "NoisySum": {"epsilon": 1.0, "delta": 1e-9, "expected": 60, "least": 50},
+    "Told": {},
+    "InGroup": {"crowd": 5},
+    "Masked": {"recommended": "noise:5"},
+    "Unstated": {},
+}
+
+
+def mechanisms():
+    """The table of docs/disclosures.md, from the classes that the consent screen is made of."""
+    lines = [
+        "| mechanism | how | seen | cost | in a second run |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for kind in get_args(AnyDisclosure):
+        event = kind(
+            **{"what": "as its protocol calls it", "attributes": ()} | EXAMPLES[kind.__name__]
+        )
+        cost = "no ε bound" if math.isinf(event.cost) else f"ε = {event.cost:g}"
+        most = "at most " if event.at_most else ""
+        again = event.compared or "the very same answer: nothing new"
+        cells = (f"`{kind.__name__}`", event.how, event.seen, most + cost, again)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def test_the_page_about_disclosures_says_what_the_screen_says():
+    assert mechanisms() in (ROOT / "docs" / "disclosures.md").read_text()

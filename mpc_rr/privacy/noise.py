@@ -61,8 +61,8 @@ def _supposed_off(shape: float, scale: float) -> float:
     """How far, in units of 2⁻⁶⁴, δ supposes a draw to be from a Pólya number.
 
     As if each entry of the table were off by a unit and by ``TABLE_ERROR`` of itself. That is more
-    than it is, but what result folders and books have said from the beginning: they stay true, and
-    are what follows from their transcripts, to the last digit.
+    than it is, but what result folders have said from the beginning: they stay true, and are what
+    follows from their transcripts, to the last digit.
     """
     longest = math.ceil((WORD_BITS + 8) * math.log(2) * scale) + 2
     k = np.arange(1, longest, dtype=np.float64)

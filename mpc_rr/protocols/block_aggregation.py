@@ -4,7 +4,7 @@
    combination is in one view, and no attribute twice in a view.
 2. Parties are asked in blocks. Each gets a view and, for each of its combinations, a table T: at
    first uniform, then what all earlier blocks tell, mixed with the uniform table (``floor``).
-3. A party refuses a table that is no distribution or goes below the floor. It enters in its books
+3. A party refuses a table that is no distribution or goes below the floor. It enters in its ledger
    what its answers cost with these very tables. For each combination it then answers the truth
    with probability p, and otherwise draws from T; once and for all.
 4. The coordinator takes what comes until the deadline, updates all tables, and asks the next block.
@@ -193,7 +193,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             )
         view, tables = self.views(schema)[question.view], question.shares()
 
-        # Step 3: enter the price in the books, then draw, once and for all.
+        # Step 3: enter the price in the ledger, then draw, once and for all.
         epsilons = [answer_epsilon(self.p, table) for table in tables]
         mark = question.digest
 

@@ -4,7 +4,7 @@
 2. It writes the randomized values as one vector with a 1 in its cell of each pair's table.
 3. The secure sum adds the vectors of all parties: everybody learns how often each randomized pair
    was reported, nobody who reported it. A second sum without somebody would show what that party
-   reported, so a party that keeps books is counted once, unless its owner says otherwise.
+   reported, so a party that keeps a ledger is counted once, unless its owner says otherwise.
 4. Eq. (2) undoes the randomization of each table.
 
 The paper counts only the ε of one pair, because the secure sum hides that all pairs are one

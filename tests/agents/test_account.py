@@ -437,7 +437,9 @@ def test_a_ledger_of_version_1_keeps_its_answers_and_its_price(tmp_path):
     assert json.loads((tmp_path / "account.json").read_text())["version"] == 2
 
 
-@pytest.mark.parametrize("label", ["counted", "noisy sum", "values told", "die opened"])
+@pytest.mark.parametrize(
+    "label", ["counted", "noisy sum", "values told", "die opened", "values opened"]
+)
 def test_what_version_1_told_in_a_run_is_compared_as_well(tmp_path, label):
     (tmp_path / "account.json").write_text(json.dumps(version_1(EXACT, RECORD, told=[label])))
     with (

@@ -92,33 +92,20 @@ EIGHT_PEOPLE = dict(zip(party_names(8), PEOPLE, strict=True))
 
 @pytest.mark.parametrize(
     ("protocol", "told"),
-    [(MASKED, "this party's die was opened"), (IN_GROUPS, "has told what it commits to now")],
+    [(MASKED, "can choose among relays"), (IN_GROUPS, "join the next with values close to them")],
     ids=["masking", "groups"],
 )
 def test_a_second_run_is_refused_before_anything_is_sent(protocol, told):
-    """Not even commitments: who posts them and leaves then is seen to leave."""
+    """Not even a hello: who joins and leaves then is seen to leave, and may end the study."""
     study, books, network = make_anonymized_study(protocol), {}, Tapped()
     first, _ = run(study, EIGHT_PEOPLE, books, seed=1)
     assert first.result is not None
     second, ends = run(study, EIGHT_PEOPLE, books, seed=2, network=network)
     assert second.result is None
-    assert all(told in str(end) and "nothing was sent" in str(end) for end in ends.values())
-    assert "commitments" not in {envelope.header.step for envelope in network.envelopes}
+    assert all(told in str(end) and "No part of your record" in str(end) for end in ends.values())
+    assert {envelope.header.step for envelope in network.envelopes} <= {"verdict"}
     third, _ = run(study, EIGHT_PEOPLE, books, seed=3, again=True)
     assert third.result is not None
-
-
-def test_books_of_an_older_version_that_say_values_were_opened_are_heeded():
-    """That version wrote it under a label of its own."""
-    study, network = make_anonymized_study(MASKED), Tapped()
-    books = {name: Account() for name in EIGHT_PEOPLE}
-    for name, account in books.items():
-        account.charge(study, EIGHT_PEOPLE[name])
-        account.once(study, "values opened", lambda: b"an earlier run")
-    outcome, ends = run(study, EIGHT_PEOPLE, books, seed=1, network=network)
-    assert outcome.result is None
-    assert all("this party's values may have been opened" in str(end) for end in ends.values())
-    assert "commitments" not in {envelope.header.step for envelope in network.envelopes}
 
 
 class _NotNeeded(BlockAggregation, frozen=True, tag="block_aggregation"):

@@ -19,9 +19,7 @@ Words that a session has for itself:
 ``hear``             what it announces to all
 ``told_with_proof``  the same as ``told``, with the signed bytes, to show to others
 ``confide``          write to the coordinator alone, sealed
-``once``             draw something random that the person's books keep: never drawn a second time
-``occasion``         this very taking part: this run, with these keys
-``again``            the person agrees to tell an earlier run's secret once more
+``once``             draw something from the secret in the person's ledger: always the same
 ``shared``           what follows from public messages, worked out once for all parties of a process
 ``sub``              the session of a sub-protocol, or of one of several equal rounds
 ==================== ==============================================================================
