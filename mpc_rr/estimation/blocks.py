@@ -167,9 +167,17 @@ def expected_error(shares: Array, table: Array, p: float, n: int) -> float:
 # ── From block to block ────────────────────────────────────────────────────────────────────────
 
 
-def next_table(answered: Answered, floor: float) -> Array:
-    """The table for the next block: the estimate so far, made proper, with the floor."""
-    return floored(project_to_simplex(pooled(answered).shares), floor)
+def next_table(answered: Answered, floor: float, *, rounded: bool = True) -> Array:
+    """The table for the next block: the estimate so far, made proper, with the floor.
+
+    ``rounded``: so that it is the same to the last bit on every machine, whatever its arithmetic
+    rounds differently.
+    """
+    shares = project_to_simplex(pooled(answered).shares)
+    if rounded:
+        shares = np.round(shares, 9)
+        shares = shares / math.fsum(shares)
+    return floored(shares, floor)
 
 
 def interval_width(share: float, n: int, p: float, table: float, alpha: float = 0.05) -> float:

@@ -241,7 +241,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> CollectedBlocks:
         """The coordinator's part: ask block after block, and follow the answers."""
-        following = _Following(self, schema)
+        following = _Following(self, schema, rounded=not session.rules_of_format_1)
         answers: dict[str, bytes] = {}
         silent: list[str] = []
         faulty: dict[str, str] = {}
@@ -283,7 +283,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 class _Following:
     """The tables of all combinations, as they follow the answers."""
 
-    def __init__(self, options: BlockAggregation, schema: Schema) -> None:
+    def __init__(self, options: BlockAggregation, schema: Schema, *, rounded: bool) -> None:
+        self._rounded = rounded
         self._options, self._schema, self._views = options, schema, options.views(schema)
         combinations = [combination for view in self._views for combination in view]
         self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
@@ -329,7 +330,9 @@ class _Following:
             counts = np.array(self.counts[combination])
             if counts.any():
                 answered = Answered(self._options.p, tables, counts)
-                self._tables[combination] = next_table(answered, self._options.floor)
+                self._tables[combination] = next_table(
+                    answered, self._options.floor, rounded=self._rounded
+                )
         self._begin_block()
 
     def precise(self, enough: float | None) -> bool:

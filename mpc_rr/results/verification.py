@@ -277,7 +277,7 @@ class _Examined:
 
     def _lines(self) -> str:
         lines = read_lines("transcript.jsonl", self.text.splitlines(), self.study)
-        self.transcript = StudyTranscript(lines, ties_by_name=self.old_rules, study=self.study)
+        self.transcript = StudyTranscript(lines, rules_of_format_1=self.old_rules, study=self.study)
         return f"{len(lines)} messages"
 
     def _signed(self) -> str:

@@ -67,8 +67,9 @@ class CoordinatorSession(ABC):
     name: str
     parties: tuple[str, ...]
     limits: Limits
-    ties_by_name: bool = False
-    """Only in replays of old result folders: names, not dice, decided between equal records."""
+    rules_of_format_1: bool = False
+    """Only in replays of old result folders: names, not dice, decided between equal records, and
+    tables of blocks were not rounded."""
 
     @property
     def fewest(self) -> int:

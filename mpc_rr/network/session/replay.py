@@ -56,7 +56,7 @@ class Transcript:
     passes: dict[str, Pass] = field(default_factory=dict)
     met: list[int] = field(default_factory=list)
     """The numbers of the lines that have been read, in the order in which they were sent."""
-    ties_by_name: bool = False
+    rules_of_format_1: bool = False
     """Whether it was recorded when names, not dice, decided between equal records."""
 
     def at(self, session: str, step: str) -> dict[str, Line]:
@@ -107,7 +107,7 @@ class ReplaySession(CoordinatorSession):
         self, transcript: Transcript, name: str, parties: tuple[str, ...], limits: Limits
     ) -> None:
         self.transcript, self.name, self.parties, self.limits = transcript, name, parties, limits
-        self.ties_by_name = transcript.ties_by_name
+        self.rules_of_format_1 = transcript.rules_of_format_1
 
     def sub(self, label: str, *, fewest: int | None = None) -> Self:
         """The session of a sub-protocol or a repeated round, perhaps with fewer parties."""
