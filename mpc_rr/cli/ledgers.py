@@ -13,6 +13,7 @@ from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.privacy.disclosures import bounded
+from mpc_rr.privacy.odds import in_words
 from mpc_rr.study.records import read_columns
 
 
@@ -105,7 +106,7 @@ def _held(account: StoredAccount) -> dict[str, Any]:
         "claimed_epsilon": bounded(reading.claimed),
         "central_epsilon": bounded(reading.central),
         "central_delta": reading.delta,
-        "in_words": account.ledger.in_words(),
+        "in_words": in_words(account.ledger.spent, you=True),
     }
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import os
 import re
 import secrets
 import sys
@@ -285,9 +286,19 @@ def _explain(means: Consent, *, as_json: bool) -> None:
         raise InputError(means.refused)
 
 
+def _in_foreground() -> bool:
+    """Whether what is typed reaches this process: it would stop one that runs beside the shell."""
+    if not hasattr(os, "tcgetpgrp"):  # Windows has no such thing
+        return True
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return False
+
+
 def _ask(means: Consent) -> None:
     """Ask for consent, where somebody sits at a terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and sys.stderr.isatty() and _in_foreground()):
         return
     show_consent(messages(), means)
     if not typer.confirm("Take part?", err=True):

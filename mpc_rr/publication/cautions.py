@@ -21,14 +21,17 @@ def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
     found = [*_by_event(events)]
     in_crowd = [event for event in events if event.added_up or isinstance(event, InGroup)]
     if in_crowd and not study.registrar:
-        learned = "which of the published values are yours" if _grouped(in_crowd) else (
-            "what you added to the totals"
-        )  # fmt: skip
+        grouped = any(isinstance(event, InGroup) for event in in_crowd)
+        others, learned = (
+            ("all others in your group", "which of the published values are yours")
+            if grouped
+            else ("all other parties", "what you added to the totals")
+        )
         found.append(
             Caution(
                 "The study is open: anyone may take part under any number of names, the "
-                "coordinator too. If all other parties, or all others in your group, were one "
-                f"person's, that person would learn {learned}.",
+                f"coordinator too. If {others} were one person's, that person would learn "
+                f"{learned}.",
                 "a registrar who admits each person once (registrar = … in the study file)",
             )
         )
@@ -41,10 +44,6 @@ def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
             )
         )
     return found
-
-
-def _grouped(events: Sequence[Disclosure]) -> bool:
-    return any(isinstance(event, InGroup) for event in events)
 
 
 def _by_event(events: Sequence[Disclosure]) -> list[Caution]:

@@ -110,7 +110,7 @@ def _cautions(found: Publication, privacy: Privacy) -> str:
     noted = {note.text for note in found.notes}
     said = [str(caution) for caution in privacy.cautions if str(caution) not in noted]
     items = "".join(f"<li>{text_of(text)}</li>" for text in said)
-    return f"<p>What this study file allows to happen:</p><ul>{items}</ul>" if items else ""
+    return f"<p>What respondents were told beforehand that may happen:</p><ul>{items}</ul>" if items else ""
 
 
 def _quantities(quantities: Sequence[Quantity], words: Words) -> str:

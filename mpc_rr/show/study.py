@@ -60,7 +60,10 @@ def show_consent(console: Console, means: Consent) -> None:
         about = ", ".join(titles) or "whatever you answer"
         say(console, f"  {about}: {told.how}; seen {told.seen}; {_cost_of(told)}")
     if means.answered_before:
-        say(console, "  nothing new: the same answers as when you took part before")
+        known = "what your ledger holds already, once more" if means.compared else (
+            "nothing new: the same answers as when you took part before"
+        )  # fmt: skip
+        say(console, f"  {known}")
     else:
         say(console, _whole_record(means))
     for learned in means.compared:
