@@ -110,7 +110,8 @@ def _cautions(found: Publication, privacy: Privacy) -> str:
     noted = {note.text for note in found.notes}
     said = [str(caution) for caution in privacy.cautions if str(caution) not in noted]
     items = "".join(f"<li>{text_of(text)}</li>" for text in said)
-    return f"<p>What respondents were told beforehand that may happen:</p><ul>{items}</ul>" if items else ""
+    told = "What respondents were told beforehand that may happen:"
+    return f"<p>{told}</p><ul>{items}</ul>" if items else ""
 
 
 def _quantities(quantities: Sequence[Quantity], words: Words) -> str:
