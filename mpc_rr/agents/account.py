@@ -63,7 +63,8 @@ class Account:
 
     @property
     def _secret(self) -> bytes:
-        self.begin(SystemRandomness())
+        if not self._file.secret:
+            self.begin(SystemRandomness())
         return bytes.fromhex(self._file.secret)
 
     @property
