@@ -385,10 +385,10 @@ def secret_and_coin(seed):
     return digest[:32], digest[32] & 1
 
 
-def runs(case, source=honest):
+def runs(case, source=honest, count=SEEDS):
     """Many runs, each with another secret; and the ε that all ledgers show."""
     found, spent = [], set()
-    for seed in range(SEEDS):
+    for seed in range(count):
         secret, coin = secret_and_coin(seed)
         one = seen(case, case.opposite[coin], Drawing(source, secret))
         found.append((one.transcript, coin))
@@ -406,7 +406,7 @@ def test_transcripts_of_many_secrets_are_within_the_ledgers_epsilon(name):
 
 @pytest.mark.sweep
 def test_many_secrets_notice_a_victim_that_tells_the_truth_twice_as_often():
-    assert alarm(*runs(CASES["rr_independent"], Bold)) < FALSE_ALARM
+    assert alarm(*runs(CASES["rr_independent"], Bold, count=400)) < FALSE_ALARM
 
 
 # ── Noise inside a sum ─────────────────────────────────────────────────────────────────────────
@@ -495,7 +495,7 @@ class WithoutNoise(Randomness):
         return WithoutNoise(self._rng.fork(label), label)
 
 
-def noisy_runs(case, monkeypatch, silent=CORRUPT):
+def noisy_runs(case, monkeypatch, silent=CORRUPT, count=SEEDS):
     """Many runs, seen by whoever knows the records of all others, and the noise of some.
 
     Of the totals, whether the victim's cell and the opposite one hold more than all others put
@@ -510,7 +510,7 @@ def noisy_runs(case, monkeypatch, silent=CORRUPT):
     monkeypatch.setattr(PairLayout, "beyond_noise", noted)
     known = sum(PairLayout(case.sizes).indicator(other).astype(int) for other in case.others)
     found, spent = [], set()
-    for seed in range(SEEDS):
+    for seed in range(count):
         _, coin = secret_and_coin(seed)
         rngs = {k: SeededRandomness(f"{k} in {seed}".encode()) for k in range(4)}
         rngs |= {k: WithoutNoise(rngs[k]) for k in silent}
@@ -538,4 +538,4 @@ def test_many_noisy_totals_are_within_the_ledgers_epsilon(case, monkeypatch):
 
 @pytest.mark.sweep
 def test_many_totals_notice_that_nobody_adds_noise(monkeypatch):
-    assert alarm(*noisy_runs(FOUR, monkeypatch, silent=range(4))) < FALSE_ALARM
+    assert alarm(*noisy_runs(FOUR, monkeypatch, silent=range(4), count=400)) < FALSE_ALARM
