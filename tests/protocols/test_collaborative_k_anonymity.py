@@ -1,10 +1,13 @@
 """Protocol 1 of paper 004: the worked example, dropouts, and those who cheat."""
 
+import os
+
 import msgspec
 import numpy as np
 import pytest
 from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, run
 from helpers import Tapped, setting, telling, with_mailbox
+from scipy.stats import binom
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
@@ -364,21 +367,45 @@ def test_groups_follow_from_the_opened_quasi_identifiers():
     assert sum(len(group) for group in outcome.result.groups) == 40
 
 
-def alone_among_colluders(partition, trial):
-    """Whether eight who know a victim's quasi-identifiers and call themselves her neighbours in the
-    alphabet have her group to themselves, among 160 honest people in 16 cells."""
+def alone_among_colluders(partition, trial, *, beside, honest=160, by_dice=True):
+    """Whether eight who know a victim's quasi-identifiers have her group to themselves, among so
+    many honest people in 16 cells.
+
+    They call themselves her neighbours in the alphabet (``beside``), or anything.
+    """
     rng = np.random.default_rng(trial)
     protocol = msgspec.structs.replace(IN_CELLS, partition=partition)
-    known = {f"p-{k:03}": tuple(rng.integers(4, size=2).tolist()) for k in range(160)}
-    victim = f"p-{rng.integers(1, 160):03}"
-    before = f"p-{int(victim[2:]) - 1:03}"
-    beside = [f"{before}-z{k}" for k in range(4)] + [f"{victim}-{k}" for k in range(4)]
-    known = dict(sorted((known | dict.fromkeys(beside, known[victim])).items()))
-    board = Board(b"", tuple(known))
-    found = protocol._groups(CELLS, board, known, rng.bytes(32))
+    known = {f"p-{k:03}": tuple(rng.integers(4, size=2).tolist()) for k in range(honest)}
+    number = int(rng.integers(1, honest))
+    victim, before = f"p-{number:03}", f"p-{number - 1:03}"
+    if beside:
+        called = [f"{before}-z{k}" for k in range(4)] + [f"{victim}-{k}" for k in range(4)]
+    else:
+        called = [f"p-{rng.integers(honest):03}-x{k}" for k in range(8)]
+    known = dict(sorted((known | dict.fromkeys(called, known[victim])).items()))
+    dice = rng.bytes(32) if by_dice else b""
+    found = protocol._groups(CELLS, Board(b"", tuple(known)), known, dice)
     names = list(known)
     (group,) = [g for g in found.groups if names.index(victim) in g]
-    return {names[place] for place in group} - {victim} <= set(beside)
+    return {names[place] for place in group} - {victim} <= set(called)
+
+
+def worth_of_names(partition, trials, **options):
+    """The chance of so many successes with names beside the victim's, or more, were they worth no
+    more than others.
+
+    Each trial is made with both. Of those that one of the two decides, names beside hers win half
+    at most; so that this is a binomial test, whatever the trials have in common.
+    """
+    won = lost = 0
+    for trial in trials:
+        beside, other = (
+            alone_among_colluders(partition, trial, beside=beside, **options)
+            for beside in (True, False)
+        )
+        won += beside and not other
+        lost += other and not beside
+    return binom.sf(won - 1, won + lost, 0.5)
 
 
 CELLS = Schema(
@@ -391,8 +418,35 @@ CELLS = Schema(
 IN_CELLS = CollaborativeKAnonymity(k=5, quasi_identifiers=("zip", "age"), confidential=("ill",))
 
 
-@pytest.mark.parametrize("partition", ["mdav", "mondrian"])
+BOTH = pytest.mark.parametrize("partition", ["mdav", "mondrian"])
+
+
+@BOTH
 def test_names_do_not_decide_who_is_with_whom(partition):
     """By the order of names it was 9 in 10 with MDAV. By the dice it is about 1 in 100, so that
     more than 10 of 60 come once in a million."""
-    assert sum(alone_among_colluders(partition, trial) for trial in range(60)) <= 10
+    alone = [alone_among_colluders(partition, trial, beside=True) for trial in range(60)]
+    assert sum(alone) <= 10
+
+
+@BOTH
+@pytest.mark.parametrize("honest", [160, 32])
+def test_names_beside_the_victims_are_worth_no_more_than_others(partition, honest):
+    """One false alarm in a million sets of seeds. Among 32 the victim is alone far more often, so
+    that names could be worth more and less."""
+    assert worth_of_names(partition, range(100, 200), honest=honest) > 1e-6
+
+
+@pytest.mark.sweep
+@BOTH
+@pytest.mark.parametrize("honest", [160, 32])
+def test_names_beside_the_victims_are_worth_no_more_in_many_trials(partition, honest):
+    """One false alarm in a million sets of seeds."""
+    count = 5 * int(os.environ.get("MPC_RR_SWEEP_SEEDS", "2000"))
+    assert worth_of_names(partition, range(1000, 1000 + count), honest=honest) > 1e-6
+
+
+@BOTH
+def test_names_that_do_decide_are_noticed(partition):
+    """As before there were dice, when equal ones stood in the order of their names."""
+    assert worth_of_names(partition, range(100, 200), honest=32, by_dice=False) < 1e-6
