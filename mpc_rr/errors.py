@@ -106,6 +106,10 @@ NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """The kinds of characters that show as nothing, as something else in every font, or as a command to
 the terminal: controls, formats (which turn the direction, or are invisible), halves of pairs,
 private and unassigned ones, ends of lines."""
+BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+"""Letters, marks and symbols that show as nothing."""
+VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))
+"""Invisible, too: they choose between the forms of the character before them, as emoji need."""
 JOINERS = "\u200c\u200d"
 """Invisible, but spelling: Persian, Indian scripts and composed emoji need them, inside a word."""
 
@@ -120,13 +124,17 @@ def _joins(text: str, place: int) -> bool:
 
 def hidden(text: str) -> list[int]:
     """Where a text has characters that do not show, on one line, as what they are."""
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return []
-    return [
-        place
-        for place, character in enumerate(text)
-        if unicodedata.category(character) in NOT_SHOWN and not _joins(text, place)
-    ]
+    return [place for place, character in enumerate(text) if _is_hidden(text, place, character)]
+
+
+def _is_hidden(text: str, place: int, character: str) -> bool:
+    if character in VARIATIONS:
+        return text[max(place - 1, 0) : place].isascii()
+    if character in BLANK:
+        return True
+    return unicodedata.category(character) in NOT_SHOWN and not _joins(text, place)
 
 
 def unprintable(text: str) -> str | None:

@@ -266,8 +266,14 @@ def interval_labels(bins: tuple[float, ...]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+LONGEST_WORD = 1000
+"""So many characters may a name, a category, a label or a question have."""
+
+
 def _check_word(field: str, text: str) -> None:
     fault = unprintable(text)
+    if fault is None and len(text) > LONGEST_WORD:
+        fault = f"it has {len(text):,} characters; {LONGEST_WORD:,} are possible"
     if fault is not None:
         raise SchemaError(f"{plain(field)}: {fault}")
 

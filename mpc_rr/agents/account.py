@@ -24,6 +24,7 @@ from pathlib import Path
 
 from mpc_rr.agents.ledger_file import (
     FILE,
+    UNFINISHED,
     Occasion,
     StateError,
     TookPart,
@@ -35,7 +36,7 @@ from mpc_rr.agents.locks import locked
 from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.envelope import encode_parts
-from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.disclosures import Disclosure, Recorded
 from mpc_rr.privacy.ledger import Ledger
 from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
@@ -79,17 +80,25 @@ class Account:
 
     # ── Before a study ─────────────────────────────────────────────────────────────────────────
 
-    def planned(self, study: Study, record: Record | None = None) -> list[Disclosure]:
-        """What taking part with a record would add: nothing if the very same answer was given."""
-        if self._taken(study) is not None or self._answered_alike(study, record):
-            return []
-        return list(study.disclosures)
+    def planned(self, study: Study) -> list[Disclosure]:
+        """What taking part would add to the ledger: nothing if it has the very same already."""
+        taken = self._taken(study)
+        if taken is None:
+            return list(study.disclosures)
+        if taken.runs or taken.answered or taken.drawn:
+            return [event for event in study.disclosures if event.anew and taken.runs]
+        entered = [*taken.events]  # at most, but nothing has left: what it will be is open
+        return [event for event in study.disclosures if event not in entered]
 
-    def comparable(self, study: Study) -> list[str]:
-        """What could be learned by comparing a run with earlier ones in which something left."""
-        if not any(took.runs for took in self._alike(study)):
-            return []
-        return [*dict.fromkeys(e.compared for e in study.disclosures if e.compared is not None)]
+    def comparable(self, study: Study) -> list[tuple[TookPart, str]]:
+        """Earlier participations that a run could be compared with, and what could be learned."""
+        return [
+            (took, event.compared)
+            for took in self._file.participations
+            for event in study.disclosures
+            if took.runs and event.compared is not None
+            if took.study == study.name or _shared(event, took.events)
+        ]
 
     def check(self, study: Study, record: Record | None = None, *, again: bool = False) -> None:
         """Raises if this person must not take part; nothing is recorded.
@@ -98,46 +107,32 @@ class Account:
         ``again`` all the same; `InputError` if it is overdrawn, or about another record.
         """
         taken = self._taken(study)
-        if taken is not None and record is not None:
-            self._check_record(taken, study, record)
-        if taken is not None and "" in taken.answered.values():
+        if taken is not None and taken.erased:
             raise Declined(
                 f"the secret that drew your answers to study {study.name!r} was erased, so they "
                 "cannot be given again, and others would tell more; nothing was sent"
             )
-        learned = self.comparable(study)
-        if learned and not again:
+        if taken is not None and record is not None:
+            self._check_record(taken, study, record)
+        earlier = self.comparable(study)
+        if earlier and not again:
+            took = earlier[-1][0]
+            learned = "; ".join(dict.fromkeys(said for _, said in earlier))
             raise Declined(
-                f"you took part in {self._alike(study)[-1].study!r} before; in a second run, "
-                f"{'; '.join(learned)}. No part of your record was sent. To take part all the "
-                "same, say --again"
+                f"you took part in {took.study!r} before{_among(took)}; in a second run, "
+                f"{learned}. No part of your record was sent. To take part all the same, say "
+                "--again"
             )
-        paid_again = [event for event in study.disclosures if event.anew] if learned else []
-        self.ledger.check(*self.planned(study, record), *paid_again)
+        self.ledger.check(*self.planned(study))
 
     def _taken(self, study: Study) -> TookPart | None:
         """This very study, whatever its title, its deadlines or its last day are now."""
         for took in self._file.participations:
-            known = took.promise == study.promise.hex() or (
+            if took.promise == study.promise.hex() or (
                 not took.promise and took.digest == study.digest.hex()
-            )
-            if took.study == study.name and known:
+            ):
                 return took
         return None
-
-    def _alike(self, study: Study) -> list[TookPart]:
-        """Studies that promised the same, under whatever name."""
-        own = self._taken(study)
-        promise = study.promise.hex()
-        others = [took for took in self._file.participations if took.promise == promise]
-        return others if own is None or own in others else [*others, own]
-
-    def _answered_alike(self, study: Study, record: Record | None) -> bool:
-        """Whether another study has the very same answers already, because it promised the same."""
-        if record is None or not study.protocol.fixed_answers or not self._file.secret:
-            return False
-        tag = self._tag(study, record)
-        return any(took.record == tag and took.answered for took in self._alike(study))
 
     def _tag(self, study: Study, record: Record) -> str:
         return derived(self._secret, encode_parts(b"mpc-rr record v2", study.promise,
@@ -149,7 +144,7 @@ class Account:
             own = salt.hex() + hashlib.sha256(salt + repr(tuple(record)).encode()).hexdigest()
         else:
             own = self._tag(study, record)
-        if taken.record and taken.record != own:
+        if taken.record != own:
             raise InputError(
                 f"this ledger answered study {study.name!r} for another record; each person needs "
                 "a ledger of her own (--state, and --id in one folder); no part of the record was "
@@ -162,29 +157,27 @@ class Account:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""
         self.check(study, record, again=again)
         if self._taken(study) is None:
-            events = self.planned(study, record)
             self._file.participations.append(
                 TookPart(
                     study.name, study.promise.hex(), study.digest.hex(),
-                    self._tag(study, record), [*events], [], {}, {},  # type: ignore[list-item]
+                    self._tag(study, record), [*study.disclosures],  # type: ignore[list-item]
                 )
             )  # fmt: skip
             self._save()
 
-    def disclose(self, study: Study, occasion: Occasion, *, again: bool = False) -> bool:
+    def disclose(self, study: Study, occasion: Occasion, *, again: bool = False) -> None:
         """Enter that something of the record leaves in this run.
 
-        Whether another run could be compared with this one. `Declined` if an earlier one can.
+        `Declined` if an earlier one could be compared with it.
         """
         taken = self._taken(study)
         assert taken is not None, "charge() comes first"
         if occasion not in taken.runs:
-            if self.comparable(study):
-                self.check(study, again=again)
-                taken.events += [e for e in study.disclosures if e.anew]  # type: ignore[misc]
+            self.check(study, again=again)
+            if taken.runs:
+                taken.events += self.planned(study)  # type: ignore[arg-type]
             taken.runs.append(occasion)
             self._save()
-        return any(event.compared is not None for event in study.disclosures)
 
     def settle(self, study: Study, events: Sequence[Disclosure]) -> None:
         """Enter what a study costs after all, instead of what it might have cost at most.
@@ -243,8 +236,7 @@ class Account:
         that was published; nor can they be given again: those studies are answered no more.
         """
         for took in self._file.participations:
-            took.record, took.drawn = "", {}
-            took.answered = dict.fromkeys(took.answered, "")
+            took.record, took.drawn, took.answered, took.erased = "", {}, {}, True
         self._file.secret = SystemRandomness().bytes(KEY_BYTES).hex()
         self._save()
 
@@ -254,6 +246,27 @@ class Account:
 
     def _save(self) -> None:
         """Nothing to do in memory."""
+
+
+def _shared(event: Disclosure, earlier: Sequence[Disclosure]) -> bool:
+    """Whether earlier events are about the same, so that two results could be compared.
+
+    Two attributes in common are enough, or one where there is no more: a study need not be repeated
+    as it was to be compared with another one.
+    """
+    mine = {*event.attributes}
+    return any(
+        len(mine & {*other.attributes}) >= min(2, len(mine), len(other.attributes))
+        for other in earlier
+        if other.compared is not None or isinstance(other, Recorded)
+    )
+
+
+def _among(took: TookPart) -> str:
+    """In which run, and among how many, as far as it is known."""
+    last = took.runs[-1]
+    others = "" if last.parties is None else f", {last.parties} parties"
+    return f" (run {last.run[:8]}…{others})"
 
 
 _OTHERWISE = (
@@ -351,6 +364,8 @@ def _to_itself(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             held.enter_context(locked(folder / "lock", wait=False))
+            for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed
+                unfinished.unlink(missing_ok=True)
         except BlockingIOError:
             raise StateError(
                 f"the state folder {folder} is in use by another process; each party needs its own"

@@ -28,9 +28,13 @@ def weighed(verdict: Verdict, me: str, proof: Callable[[str], Proof | None]) -> 
             [COORDINATOR],
         )
     guilty = [f"{n} {p.deed}" for n, p in proofs.items() if p and not p.honest]
+    about = "commit" in verdict.cause.lower()  # in whatever words, and whoever's they are
+    honest = [f"{n} {p.deed}" for n, p in proofs.items() if p and p.honest and about]
     parts = [f"the coordinator says: {said}"]
     if guilty:
         parts.append(f"the board confirms it: {listing(guilty)}")
+    if honest:
+        parts.append(f"the board shows: {listing(honest)}")
     own = proofs.get(me)
     if me in proofs and (own is None or own.honest):
         parts.append(NOT_ME)

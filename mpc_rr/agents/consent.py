@@ -1,10 +1,11 @@
 """What you would disclose: one model of it, for the screen, the prompt, JSON and the docs.
 
-It is made from the study file, from what the protocol states, and from the person's own ledger. It
-says the worst that this study file allows, beside what is expected.
+It is made from the study file, from what the protocol states, from what the person has chosen, and
+from her own ledger. It says the worst that this study file allows, beside what is expected.
 """
 
 import math
+from collections.abc import Mapping
 
 import msgspec
 
@@ -16,16 +17,23 @@ from mpc_rr.privacy.odds import certainty, in_words
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
+NO_CHOICES: Mapping[str, str] = {}
+
 
 class Question(msgspec.Struct, frozen=True):
-    """One attribute, in the words of the study."""
+    """One attribute, in the words of the study and by its true names."""
 
+    name: str
+    """What the attribute, or the column of the record, is called."""
     label: str
     question: str
-    answers: list[str]
+    answers: dict[str, str]
+    """What can be answered, by its name: how the study shows it."""
+    own: str | None = None
+    """The answer in the record that was given, by its name."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True):
     """One thing that would leave you: how, by whom it is seen, and what it costs at most."""
 
     event: AnyDisclosure
@@ -47,7 +55,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     minimum: int
     registrar: bool
     questions: dict[str, Question]
-    disclosures: list[Told]
+    disclosures: list[Line]
     epsilon: float | None
     """For the whole record, at worst: against whoever sees all that you sent."""
     delta: float
@@ -57,11 +65,13 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     accountant: str
     in_words: str
     cautions: list[Caution]
-    answered_before: bool
-    """Whether you took part before, so that the same answers cost nothing more."""
-    compared: list[str]
-    """What could be learned by comparing this run with an earlier one of yours."""
+    notes: list[str]
+    """What the protocol does not promise."""
+    compared: list[Caution]
+    """What could be learned by comparing this run with earlier ones of yours."""
     spent_before: float | None
+    adds: float | None
+    """What taking part would add: 0 if your ledger has the very same answers already."""
     total: float | None
     total_in_words: str
     budget: float | None
@@ -74,12 +84,18 @@ def consent_to(
     account: Account,
     record: Record | None = None,
     *,
+    choices: Mapping[str, str] = NO_CHOICES,
     language: str | None = None,
     again: bool = False,
 ) -> Consent:
     """What taking part in a study would mean to the owner of a ledger."""
-    planned = account.planned(study, record)
-    reading, spent = Accountant().read(planned), account.ledger.spent
+    events = study.protocol.as_chosen(study.disclosures, choices)
+    reading, spent = Accountant().read(events), account.ledger.spent
+    adds = math.fsum(event.cost for event in account.planned(study))
+    earlier = [
+        Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
+        for took, learned in account.comparable(study)
+    ]
     return Consent(
         study=study.name,
         title=study.title,
@@ -88,36 +104,49 @@ def consent_to(
         parties=study.parties.count,
         minimum=study.parties.fewest,
         registrar=study.registrar is not None,
-        questions={
-            a.name: Question(
-                a.title(language),
-                a.asked(language),
-                [a.category_title(c, language) for c in a.categories] or [a.answers],
-            )
-            for a in study.schema.attributes
-        },
-        disclosures=[_told(event) for event in planned],
+        questions=_questions(study, record, language),
+        disclosures=[_line(event) for event in events],
         epsilon=bounded(reading.local),
         delta=reading.local_delta,
         central_epsilon=bounded(reading.central),
         central_delta=reading.delta,
         accountant=reading.accountant,
-        in_words=told_in_words(planned, you=True),
+        in_words=told_in_words(events, you=True),
         cautions=[*study.protocol.cautions(study.setting)],
-        answered_before=not planned,
-        compared=account.comparable(study),
+        notes=[
+            note.text for note in study.protocol.notes(study.setting) if note.severity == "note"
+        ],
+        compared=[*dict.fromkeys(earlier)],
         spent_before=bounded(spent),
-        total=bounded(spent + reading.local),
-        total_in_words=in_words(spent + reading.local, you=True),
+        adds=bounded(adds),
+        total=bounded(spent + adds),
+        total_in_words=in_words(spent + adds, you=True),
         budget=bounded(account.budget),
         refused=_refusal(study, account, record, again=again),
     )
 
 
-def _told(event: Disclosure) -> Told:
+ONCE = "taking part only once"
+
+
+def _questions(study: Study, record: Record | None, language: str | None) -> dict[str, Question]:
+    found = {}
+    for place, attribute in enumerate(study.schema.attributes):
+        answers = {c: attribute.category_title(c, language) for c in attribute.categories}
+        found[attribute.name] = Question(
+            attribute.name,
+            attribute.title(language),
+            attribute.asked(language),
+            answers or {attribute.answers: attribute.answers},
+            None if record is None else attribute.text(record[place]),
+        )
+    return found
+
+
+def _line(event: Disclosure) -> Line:
     sure = None if math.isinf(event.cost) else certainty(event.cost)
     seen = event.seen.replace("the party's", "your")
-    return Told(event, event.how, seen, bounded(event.cost), sure)  # type: ignore[arg-type]
+    return Line(event, event.how, seen, bounded(event.cost), sure)  # type: ignore[arg-type]
 
 
 def _refusal(study: Study, account: Account, record: Record | None, *, again: bool) -> str | None:

@@ -322,7 +322,7 @@ class Coordinator:
         parties, deadlines = self.study.parties, self.study.deadlines
         limits = Limits(
             parties.fewest, parties.count, deadlines.round_s, deadlines.patience_s,
-            registrar=self.study.registrar is not None,
+            registrar=self.study.registrar is not None, comparable=self.study.comparable,
         )  # fmt: skip
         return self.session_kind(
             self.mailbox, name, members, self._rng.fork(name), limits, self._pass_of

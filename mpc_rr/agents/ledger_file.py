@@ -15,6 +15,8 @@ from mpc_rr.privacy.disclosures import AnyDisclosure, Recorded
 
 VERSION = 2
 FILE = "account.json"
+UNFINISHED = ".account-"
+"""With this the names of files begin that are being written."""
 OCCASIONS_OF_V1 = ("counted", "noisy sum", "values told", "die opened", "values opened")
 """Labels under which version 1 kept in which run something comparable was disclosed."""
 RUN_BYTES_OF_V1 = 16
@@ -43,13 +45,15 @@ class TookPart(msgspec.Struct, forbid_unknown_fields=True):
     digest: str
     """The digest of the whole study file."""
     record: str
-    """A keyed hash of the record it was about, to notice another one; empty: it was erased."""
+    """A keyed hash of the record it was about, to notice another one."""
     events: list[AnyDisclosure | Recorded]
     runs: list[Occasion] = []
     answered: dict[str, str] = {}
     """What was drawn, by label: a hash of what the draw depended on besides record and promise."""
     drawn: dict[str, str] = {}
     """What version 1 had drawn, in base64: such answers cannot be found again otherwise."""
+    erased: bool = False
+    """Whether the secret that drew the answers is gone, and all that could tell a record."""
 
 
 class LedgerFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -96,16 +100,18 @@ def read_ledger(file: Path) -> LedgerFile:
 
 def write_ledger(ledger: LedgerFile, file: Path) -> None:
     """Write the file whole or not at all; `StateError` if that cannot be done."""
-    folder = file.parent
+    folder, made = file.parent, ""
     try:
-        handle, name = tempfile.mkstemp(prefix=".account-", dir=folder)
+        handle, made = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
         with os.fdopen(handle, "wb") as open_file:
             open_file.write(msgspec.json.format(msgspec.json.encode(ledger), indent=1))
             open_file.flush()
             os.fsync(open_file.fileno())
-        os.replace(name, file)  # noqa: PTH105
+        os.replace(made, file)  # noqa: PTH105
         flush_folder(folder)
     except OSError as error:
+        if made:
+            Path(made).unlink(missing_ok=True)  # it holds the secret
         raise StateError(
             f"the ledger in {folder} cannot be written: {error.strerror}; no part of the record "
             "was sent"

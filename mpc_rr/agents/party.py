@@ -365,7 +365,8 @@ class Party:
             return checked_ending(
                 await self._protocol.party(session, self.study.schema, self._record)
             )
-        except StateError:
+        except StateError as error:
+            await self._object(Declined(str(error)))  # nobody need wait for us
             raise
         except OverdrawnError as error:
             raise Declined(f"{error}; no part of the record was sent") from None
@@ -395,7 +396,11 @@ class Party:
         timeout_s = 2 * self.study.deadlines.round_s
         expected = self.study.parties
         limits = Limits(
-            expected.fewest, expected.count, timeout_s, registrar=self.study.registrar is not None
+            expected.fewest,
+            expected.count,
+            timeout_s,
+            registrar=self.study.registrar is not None,
+            comparable=self.study.comparable,
         )
         return self.session_kind(
             self.mailbox, name, parties, self._masks(name), limits, self._person(len(parties))

@@ -192,10 +192,11 @@ def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
 
 
 def wide_enough(mask: Perturbation, values: Codes, least: int) -> Perturbation:
-    """This mask, or else a wider one: whatever it gives to anybody leaves so many values.
+    """A mask of which whatever it gives to anybody leaves so many values.
 
     It is the one with the fewest neighbours to swap among whose swap alone leaves so many; noise on
-    top of that tells nothing more. If none does, all are neighbours, and the masked value tells
+    top of that tells nothing more. (Noise alone never does: the largest value plus the whole width
+    comes from the largest value only.) If none does, all are neighbours, and the masked value tells
     nothing that the list does not tell.
     """
     if least <= 1:

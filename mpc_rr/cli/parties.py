@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -122,7 +123,9 @@ def party(
         own = _own_record(study, record, csv, row) if asked else None
         whose = person if person is None or csv is None else _persons(csv, person, row, row)[0]
         account = open_ledger.enter_context(_account(state, budget, whose))
-        means = consent_to(study, account, own, language=language, again=again)
+        choices = _choices(mask, candidates)
+        study.protocol.check_choices(study.setting, choices)
+        means = consent_to(study, account, own, choices=choices, language=language, again=again)
         if explain or own is None:
             _explain(means, as_json=as_json)
             return
@@ -133,7 +136,7 @@ def party(
             check_folder(out)
         own_name = _party_name(name)
         admission = None if own_pass is None else read_pass(own_pass, study)
-        terms = Terms(coordinator, account, _choices(mask, candidates), admission, again)
+        terms = Terms(coordinator, account, choices, admission, again)
         terms.check(study, own)  # told before anything is sent
         _check_fingerprint(coordinator)
         if state is None:
@@ -260,7 +263,8 @@ def _persons(csv: Path, column: str, first: int | None, last: int | None) -> lis
     if "" in persons:
         row = first + persons.index("")
         raise InputError(f"{csv}: record {row} has nothing in column {column!r}: whose is it?")
-    twice = [person for person in persons if everybody.count(person) > 1]
+    times = Counter(everybody)
+    twice = [person for person in persons if times[person] > 1]
     if twice:
         raise InputError(
             f"{csv}: column {column!r} has {twice[0]!r} twice; it must tell people apart"
@@ -293,7 +297,7 @@ def _in_foreground() -> bool:
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:
-        return False
+        return True
 
 
 def _ask(means: Consent) -> None:

@@ -183,10 +183,19 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     crowd: int
     """Among how many honest parties it is surely hidden."""
     by: str = "everybody"
+    """Who sees the exact total; everybody sees what is left of it without small counts."""
     expected: int | None = None
     """Over how many parties the total is to be."""
     least: int | None = None
     """Over how few it may be."""
+
+    @property
+    def seen(self) -> str:
+        """By everybody, or by one and by everybody without small counts."""
+        seen = super().seen
+        if self.by == "everybody":
+            return seen
+        return f"{seen}; and by everybody but for small counts"
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
@@ -198,10 +207,19 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     seen_as: ClassVar[str] = "by everybody, only in {total}, with noise in it"
     epsilon: float
     delta: float
+    withstands: int | None = None
+    """As long as no more than so many parties pool what they know."""
     expected: int | None = None
     """Over how many parties the total is to be."""
     least: int | None = None
     """Over how few it may be."""
+
+    @property
+    def how(self) -> str:
+        """What the ε rests on is part of it."""
+        if self.withstands is None:
+            return super().how
+        return f"{super().how}, as long as at most {self.withstands:,} parties pool what they know"
 
 
 class Told(Disclosure, frozen=True, tag="told"):
@@ -230,22 +248,24 @@ class Masked(Disclosure, frozen=True, tag="masked"):
         "two masked values of one person narrow the true one down, and whoever begins a study "
         "again and again can choose among relays"
     )
+    seen_as: ClassVar[str] = (
+        "by everybody, under the party's name; and once as it is, among the values of all, in no "
+        "order"
+    )
     recommended: str
+    chosen: str = ""
+    """What the party chose instead, where that is known."""
 
     @property
     def how(self) -> str:
-        """What the recommended mask does; without one the value is bare."""
+        """What the mask does; without one the value is bare."""
+        if self.chosen:
+            return (
+                "as it is" if self.chosen == "none" else f"under the mask you chose, {self.chosen}"
+            )
         if self.recommended == "none":
             return "as it is, unless you choose a mask (--mask); none is recommended"
         return f"under a mask ({self.recommended} is recommended, the choice is yours)"
-
-    @property
-    def seen(self) -> str:
-        """Twice: under the name, and bare in a list."""
-        return (
-            "by everybody, under the party's name; and once as it is, among the values of all, in "
-            "no order"
-        )
 
 
 class Unstated(Disclosure, frozen=True, tag="unstated"):

@@ -241,7 +241,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> CollectedBlocks:
         """The coordinator's part: ask block after block, and follow the answers."""
-        following = _Following(self, schema, rounded=not session.rules_of_format_1)
+        following = _Following(self, schema, rounded=session.rules >= 2)
         answers: dict[str, bytes] = {}
         silent: list[str] = []
         faulty: dict[str, str] = {}

@@ -230,7 +230,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         check_enough_present(session, board, max(self.k, self.mix.count))
 
         # Step 3: make the groups.
-        order_of_ties = b"" if session.rules_of_format_1 else seed
+        order_of_ties = b"" if session.rules < 1 else seed
         partition = await self._announce_groups(session, schema, board, known, order_of_ties)
 
         for attempt in itertools.count(1):

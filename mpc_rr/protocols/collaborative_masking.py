@@ -17,7 +17,7 @@ has no row in the release.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -174,6 +174,18 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             masked.append(Masked(what=what, attributes=(name,), recommended=recommended))
         return [*told, *masked]
 
+    def as_chosen(
+        self, events: Sequence[Disclosure], choices: Mapping[str, str]
+    ) -> Sequence[Disclosure]:
+        """Masks that a party has chosen instead of the recommended ones."""
+        chosen = {key.removeprefix(MASK_CHOICE): mask for key, mask in choices.items()}
+        return [
+            msgspec.structs.replace(event, chosen=chosen[event.attributes[0]])
+            if isinstance(event, Masked) and event.attributes[0] in chosen
+            else event
+            for event in events
+        ]
+
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, who can link values to their owners."""
         return [*super().cautions(study), *self.mix.cautions(study)]
@@ -237,12 +249,19 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         masked, told = [], []
         for place, (name, (words, mask)) in enumerate(masks.items()):
             others = np.array(values[place], dtype=np.int64)
-            used = wide_enough(mask, others, least)
+            used = self._wide_enough(session, mask, others, least)
             code = _drawn(session, name, used, own[place], others)
             masked.append(code)
             left = used.candidates(code, others)
             told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
         return tuple(masked), tuple(told)
+
+    def _wide_enough(
+        self, session: PartySession, mask: Perturbation, values: Codes, least: int
+    ) -> Perturbation:
+        """The same for everybody who chose so: parties of one process look for it once."""
+        depends_on = (repr(mask), values.tobytes(), least)
+        return session.shared("mask", depends_on, lambda: wide_enough(mask, values, least))
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
 

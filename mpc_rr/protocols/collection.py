@@ -208,7 +208,6 @@ class FixedDesign(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (Answer,)
-    fixed_answers: ClassVar[bool] = True
 
     @abstractmethod
     def design(self, schema: Schema) -> Design:

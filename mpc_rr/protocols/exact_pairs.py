@@ -127,9 +127,15 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 attributes=names,
                 epsilon=noise.epsilon,
                 delta=noise.delta,
+                withstands=self._corrupt(study.parties),
                 **self.total_over(study),
             )
         ]
+
+    def _corrupt(self, parties: int) -> int:
+        """How many of so many parties the noise withstands, if they pool what they know."""
+        share = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
+        return math.floor(share * parties)
 
     def _agreed_noise(self, study: Setting) -> NoiseShares | None:
         """The noise of a run in which no more stay than must."""
@@ -152,8 +158,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         """
         if self.noise_epsilon is None:
             return None
-        corrupt = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
-        honest = max(1, (staying or parties) - math.floor(corrupt * parties))
+        honest = max(1, (staying or parties) - self._corrupt(parties))
         if malicious:
             # It can have sums over groups of honest parties, each with its share of the noise.
             honest = min(honest, LEAST_OTHERS + 1)

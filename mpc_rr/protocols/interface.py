@@ -46,10 +46,6 @@ class StudyProtocol(
     publishes_values: ClassVar[bool] = False
     """Whether single values are published, so that attributes may be numeric."""
 
-    fixed_answers: ClassVar[bool] = False
-    """Whether a party's answers follow from its record and the study alone, whatever others say:
-    another study that promises the same then gets the very same answers, which cost nothing."""
-
     # ── What only a protocol can know ──────────────────────────────────────────────────────────
 
     messages: ClassVar[tuple[type[Message], ...]] = ()
@@ -73,6 +69,14 @@ class StudyProtocol(
     def smallest_group(self) -> tuple[int, str]:
         """With how few parties it can go on at all, and why."""
         return SMALLEST, "among fewer, each could tell what the others answered"
+
+    def as_chosen(
+        self,
+        events: Sequence[Disclosure],
+        choices: Mapping[str, str],  # noqa: ARG002
+    ) -> Sequence[Disclosure]:
+        """These disclosures as they are if a party chooses so."""
+        return events
 
     def cautions(self, study: Setting) -> list[Caution]:
         """What this study file allows to happen to a respondent, and what would prevent it."""

@@ -56,7 +56,6 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     epsilon: float | None = None
 
     messages: ClassVar[tuple[type[Message], ...]] = (FirstAnswer,)
-    fixed_answers: ClassVar[bool] = True
 
     def design(self, schema: Schema) -> Design:
         """Each attribute by itself."""

@@ -63,7 +63,6 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
     together: int | None = None
 
     messages: ClassVar[tuple[type[Message], ...]] = (ViewAnswer,)
-    fixed_answers: ClassVar[bool] = True
 
     def design(self, schema: Schema) -> ViewDesign:
         """Step 1."""

@@ -19,14 +19,15 @@ FEW = 0.5
 def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
     """What follows from what is disclosed, and from who may take part."""
     found = [*_by_event(events)]
-    in_crowd = [event for event in events if event.added_up or isinstance(event, InGroup)]
+    in_crowd = [e for e in events if e.added_up or isinstance(e, InGroup | Masked)]
     if in_crowd and not study.registrar:
-        grouped = any(isinstance(event, InGroup) for event in in_crowd)
-        others, learned = (
-            ("all others in your group", "which of the published values are yours")
-            if grouped
-            else ("all other parties", "what you added to the totals")
-        )
+        others, learned = "all other parties", "what you added to the totals"
+        if any(isinstance(event, InGroup) for event in in_crowd):
+            others, learned = "all others in your group", "which of the published values are yours"
+        elif any(isinstance(event, Masked) for event in in_crowd):
+            learned = (
+                "your true values; and whoever runs some of them knows which candidates are not"
+            )
         found.append(
             Caution(
                 "The study is open: anyone may take part under any number of names, the "

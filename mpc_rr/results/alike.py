@@ -9,18 +9,22 @@ import re
 from typing import Any
 
 DIGITS = 9
+LARGE = 1e6
+DIGITS_OF_LARGE = 12
+"""Of numbers this large more digits count: an amount of money is not to change by a cent."""
 FRACTION = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 def alike(one: Any, other: Any) -> bool:
     """Whether two documents of plain values are the same, but for the last digits of fractions."""
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=10.0**-DIGITS, abs_tol=1e-12)
+        digits = DIGITS if abs(one) < LARGE else DIGITS_OF_LARGE
+        return math.isclose(one, other, rel_tol=10.0**-digits, abs_tol=1e-12)
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(alike, one, other))
-    return bool(one == other)
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def texts_alike(one: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from mpc_rr.errors import InputError, MpcRrError, ResultsError, StudyError
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
 from mpc_rr.publication.parts import Note, Publication, publication_fault
@@ -77,6 +78,7 @@ def result_file(result: StudyResult, transcript: str, publication: Publication) 
     """``result.json`` of a study that was run here."""
     study, outcome = result.study, result.outcome
     return ResultFile(
+        rules=RULES,
         status="done" if outcome.result is not None else "aborted",
         study=study_head(study),
         protocol=protocol_head(study),

@@ -49,6 +49,8 @@ class ResultFile(_Part, frozen=True, kw_only=True):
 
     format: Literal["mpc-rr result"] = "mpc-rr result"
     version: Literal[2] = 2
+    rules: int = 1
+    """By which rules it was made (`mpc_rr.network.session.coordinator.RULES`)."""
     status: Literal["done", "aborted"]
     study: StudyHead
     protocol: ProtocolHead

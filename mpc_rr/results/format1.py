@@ -45,6 +45,7 @@ def read(result: Mapping[str, Any]) -> ResultFile:
     ``KeyError``, ``TypeError`` or msgspec's ``ValidationError`` if it says something else.
     """
     file = ResultFile(
+        rules=0,
         status=result["status"],
         study=StudyHead(**result["study"]),
         protocol=ProtocolHead(name=str(result["protocol"]), origin=""),

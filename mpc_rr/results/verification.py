@@ -26,6 +26,7 @@ from mpc_rr.network.lifecycle import (
     Verdict,
 )
 from mpc_rr.network.sealed import Rejected, read
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.ending import Ending, published, who_took_part
 from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet
@@ -61,6 +62,7 @@ FILES = frozenset(
 COSTS = {"cost.json", "cost.csv"}
 
 STUDY = "result.json speaks of the study in study.json"
+TWICE = "no key stands twice in a JSON file, so that all readers read the same"
 WHOLE = "result.json has the digest of transcript.jsonl"
 LINES = "every line of transcript.jsonl is a message of this study, labelled as it is signed"
 SIGNED = "every message is signed with the key with which its sender joined"
@@ -80,6 +82,7 @@ ALL_ANSWERS = "no answer that came in time was left out"
 RECEIPT = "all messages of the receipt are in the transcript"
 COUNTED = "result.json names those as counted or absent who are so in the transcript"
 PUBLISHED = "what result.json publishes follows from the transcript"
+WORDS = "findings, notes and what it cost each party follow from the transcript"
 SHEETS = "the CSV files are those that result.json lists"
 CLOSED = "the coordinator closed the run with this transcript and this result"
 STATED = "transport, seed, rejected messages and costs are as the coordinator signed them"
@@ -105,6 +108,10 @@ NO_SEED = (
 SIMULATED = (
     "the folder says itself that they were not: this is a simulation, and whoever knows its seed, "
     "{seed}, knows all of them"
+)
+EARLIER = (
+    "they were written by the rules and in the words of an earlier version; `mpc-rr publish RUN "
+    "--out NEW` writes them anew"
 )
 DRAWN = "not checked: it is drawn from result.json; make it again with `mpc-rr report`"
 UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
@@ -141,7 +148,7 @@ def claims_of(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
     With a party's ``receipt.jsonl``, also whether all it sent and heard is in the transcript.
     """
     folder = read_folder(path)
-    there = _Examined(folder, old_rules=folder.version == 1)
+    there = _Examined(folder, folder.file.rules)
     there.look_at_transcript()
     there.look_at_result()
     there.look_at_other_files()
@@ -150,13 +157,12 @@ def claims_of(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
     return there.findings.claims
 
 
-def replay(folder: ResultFolder, *, old_rules: bool | None = None) -> Replayed:
+def replay(folder: ResultFolder, rules: int | None = None) -> Replayed:
     """Check a transcript and publish anew what follows from it; `Contradicted` if it does not hold.
 
-    ``old_rules``: those of format 1; by the folder's version, if not given.
+    ``rules``: by which it is run again; those by which the folder was made, if not given.
     """
-    old = folder.version == 1 if old_rules is None else old_rules
-    there = _Examined(folder, old_rules=old)
+    there = _Examined(folder, folder.file.rules if rules is None else rules)
     there.look_at_transcript()
     _unless_contradicted(there.findings.claims)
     return Replayed(there.study, there.members, there.publication)
@@ -169,9 +175,9 @@ def publish_anew(path: Path, out: Path) -> Publication:
     """
     folder = read_folder(path)
     try:
-        replayed = replay(folder, old_rules=False)
+        replayed = replay(folder, RULES)
     except DoesNotHold:
-        if folder.version > 1:
+        if folder.file.rules == RULES:
             raise
         replay(folder)  # if that does not hold either, the folder is wrong
         raise InputError(
@@ -180,7 +186,7 @@ def publish_anew(path: Path, out: Path) -> Publication:
         ) from None
     publication = replayed.with_reasons(folder.file.publication.participation)
     file = msgspec.structs.replace(
-        folder.file, publication=publication, protocol=protocol_head(replayed.study)
+        folder.file, rules=RULES, publication=publication, protocol=protocol_head(replayed.study)
     )
     copied = ("study.json", "transcript.jsonl", "cost.json", "cost.csv", CLOSING)
     files = {name: folder.text(name) for name in copied if (path / name).exists()}
@@ -209,12 +215,12 @@ class _Examined:
     publication: Publication
     closing: Closing
 
-    def __init__(self, folder: ResultFolder, *, old_rules: bool) -> None:
+    def __init__(self, folder: ResultFolder, rules: int) -> None:
         if not folder.done:
             raise InputError(
                 f"the study in {folder.path} did not end well; there is no result of it"
             )
-        self.folder, self.old_rules = folder, old_rules
+        self.folder, self.rules = folder, rules
         self.study = folder.study
         self.text = folder.text("transcript.jsonl")
         self.findings = Findings()
@@ -246,9 +252,12 @@ class _Examined:
     def look_at_result(self) -> None:
         """Whether the rest of the folder follows from the transcript, or was signed."""
         look, cannot_tell = self.findings.look, self.findings.cannot_tell
+        look(TWICE, self._no_key_twice)
         look(WHOLE, self._whole)
         look(COUNTED, self._counted, [REPLAY])
         look(PUBLISHED, self._published, [REPLAY])
+        if self.folder.version > 1 and self.rules < RULES:
+            cannot_tell(WORDS, EARLIER)
         look(SHEETS, self._sheets, [REPLAY] if self.folder.version == 1 else [])
         look(CLOSED, self._closed, [SIGNED])
         look(STATED, self._stated, [CLOSED])
@@ -277,7 +286,7 @@ class _Examined:
 
     def _lines(self) -> str:
         lines = read_lines("transcript.jsonl", self.text.splitlines(), self.study)
-        self.transcript = StudyTranscript(lines, rules_of_format_1=self.old_rules, study=self.study)
+        self.transcript = StudyTranscript(lines, rules=self.rules, study=self.study)
         return f"{len(lines)} messages"
 
     def _signed(self) -> str:
@@ -364,7 +373,7 @@ class _Examined:
         self.ending = msgspec.structs.replace(ending, unconfirmed=self.verdict.unconfirmed)
         setting = self.study.setting_with(self.members)
         self.publication = published(self.ending, setting, protocol, self._excluded)
-        return "by the rules of format 1" if self.old_rules else ""
+        return f"by rules of then ({self.rules})" if self.rules < RULES else ""
 
     @property
     def _excluded(self) -> tuple[Absence, ...]:
@@ -391,6 +400,19 @@ class _Examined:
 
     # ── What is published ──────────────────────────────────────────────────────────────────────
 
+    def _no_key_twice(self) -> str:
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            keys = [key for key, _ in pairs]
+            twice = next((key for key in keys if keys.count(key) > 1), None)
+            if twice is not None:
+                raise DoesNotHold(f"{name}: {twice!r} stands twice in one place")
+            return dict(pairs)
+
+        for name in ("result.json", "study.json", "cost.json"):
+            if (self.folder.path / name).exists():
+                json.loads(self._file(name), object_pairs_hook=once)
+        return ""
+
     def _whole(self) -> str:
         head = self.folder.file.transcript
         messages, digest = len(self.text.splitlines()), sha256_of(self.text).hex()
@@ -416,6 +438,8 @@ class _Examined:
             )
         if self.folder.version == 1:
             return self._published_in_format1()
+        if self.rules < RULES:
+            return self._published_in_other_words()
         expected = _as_read(without_texts(self.publication), Publication)
         parts = [p for p in Publication.__struct_fields__ if p not in ("participation", "sheets")]
         facts = [(part, getattr(there, part), getattr(expected, part)) for part in parts]
@@ -427,6 +451,16 @@ class _Examined:
                 raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
         exactly = all(said == due for _, said, due in facts) and there.sheets == expected.sheets
         return "" if exactly else LAST_DIGITS
+
+    def _published_in_other_words(self) -> str:
+        """What numbers say, whatever the sentences around them are now."""
+        there, expected = (_numbers(p) for p in (self.folder.file.publication, self.publication))
+        _same(*((part, there[part], expected[part]) for part in expected))
+        listed = {sheet.name for sheet in self.folder.file.publication.sheets}
+        for sheet in self.publication.sheets:
+            if sheet.name not in listed or not self._holds(sheet):
+                raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
+        return "quantities, tables and listings"
 
     def _published_in_format1(self) -> str:
         replayed = Replayed(self.study, self.members, self.publication)
@@ -455,7 +489,9 @@ class _Examined:
     def _holds(self, sheet: Sheet) -> bool:
         """Whether the folder has this sheet, as it is written today or was before."""
         held = self._file(sheet.name)
-        return texts_alike(held, sheet.text) or texts_alike(held, as_before(sheet.text))
+        if texts_alike(held, sheet.text):
+            return True
+        return self.rules < RULES and texts_alike(held, as_before(sheet.text))
 
     def _file(self, name: str) -> str:
         try:
@@ -572,6 +608,25 @@ def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
     if any(claim.verdict == "contradicted" for claim in claims):
         raise Contradicted(claims)
     return claims
+
+
+def _numbers(publication: Publication) -> dict[str, Any]:
+    """What a publication says besides sentences: names, axes and values."""
+    return {
+        "quantities": [(q.name, q.value, q.standard_error) for q in publication.quantities],
+        "tables": [
+            (
+                [(axis.attribute, axis.categories) for axis in table.axes],
+                table.values,
+                table.standard_errors,
+                table.unbiased,
+                table.reported,
+            )
+            for table in publication.tables
+        ],
+        "listings": [(listed.name, listed.rows) for listed in publication.listings],
+        "randomization": publication.randomization,
+    }
 
 
 def _same(*facts: tuple[str, Any, Any], source: str = "what follows from the transcript") -> None:

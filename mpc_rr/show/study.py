@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from mpc_rr.agents.consent import Consent, Told
+from mpc_rr.agents.consent import Consent, Line, Question
 from mpc_rr.errors import InternalError, plain
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
@@ -46,30 +46,24 @@ SURE = 0.9995
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
     console.print(Text(plain(f"{means.title} (study {means.study})"), style="bold"))
-    if means.description:
-        say(console, means.description)
+    for line in means.description.splitlines():  # set apart: these are its author's words
+        say(console, f"│ {line}")
     few = "" if means.minimum >= means.parties else f", at least {means.minimum:,}"
     who = "only people whom its registrar admits (--pass)" if means.registrar else "open to anyone"
     say(console, f"Asked of {means.parties:,} parties{few}; {who}:")
     for asked in means.questions.values():
-        question = ": ".join(dict.fromkeys((asked.label, asked.question)))
-        say(console, f"  {question}  [{', '.join(asked.answers)}]")
+        say(console, _asked(asked))
     say(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
-        titles = [means.questions[name].label for name in told.event.attributes]
-        about = ", ".join(titles) or "whatever you answer"
+        about = ", ".join(told.event.attributes) or "whatever you answer"
         say(console, f"  {about}: {told.how}; seen {told.seen}; {_cost_of(told)}")
-    if means.answered_before:
-        known = "what your ledger holds already, once more" if means.compared else (
-            "nothing new: the same answers as when you took part before"
-        )  # fmt: skip
-        say(console, f"  {known}")
-    else:
-        say(console, _whole_record(means))
-    for learned in means.compared:
-        say(console, f"you took part before; in a second run, {learned}.", "Warning")
-    for caution in means.cautions:
+    say(console, _whole_record(means))
+    for caution in (*means.compared, *means.cautions):
         say(console, str(caution), "Warning")
+    for note in means.notes:
+        say(console, note, "Note")
+    if means.adds == 0:
+        say(console, "All of this is in your ledger already: nothing is added.")
     if means.spent_before != 0 or means.budget is not None:
         within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
         say(
@@ -79,11 +73,22 @@ def show_consent(console: Console, means: Consent) -> None:
         )
 
 
+def _asked(asked: Question) -> str:
+    """A question by its true name first: what it is called elsewhere is its author's choice."""
+    words = [word for word in dict.fromkeys((asked.label, asked.question)) if word != asked.name]
+    shown = [
+        name if name == title else f"{name} (shown as {title})"
+        for name, title in asked.answers.items()
+    ]
+    own = "" if asked.own is None else f"; yours: {asked.own}"
+    return f"  {': '.join((asked.name, *words))}  [{', '.join(shown)}]{own}"
+
+
 def _epsilon(epsilon: float | None) -> str:
     return "no ε bound" if epsilon is None else f"ε = {epsilon:.3g}"
 
 
-def _cost_of(told: Told) -> str:
+def _cost_of(told: Line) -> str:
     if told.sure is None:
         return _epsilon(told.epsilon)
     most = "at most " if told.event.at_most else ""

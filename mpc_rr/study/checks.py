@@ -15,6 +15,8 @@ from mpc_rr.study.definition import Study
 from mpc_rr.study.file_errors import in_plain_words
 
 MOST_PARTIES = 10_000_000
+LONGEST_TEXT = 2000
+"""So many characters may a title, an option or a line of a description have."""
 
 
 def name_from(title: str) -> str:
@@ -90,6 +92,8 @@ def check_words(study: Study) -> None:
     options = _texts("protocol", msgspec.to_builtins(study.protocol))
     for field, text in [("title", study.title), *lines, *options]:
         fault = unprintable(text)
+        if fault is None and len(text) > LONGEST_TEXT:
+            fault = f"it has {len(text):,} characters; {LONGEST_TEXT:,} are possible"
         if fault is not None:
             raise ScenarioError(f"{plain(field)}: {fault}")
 

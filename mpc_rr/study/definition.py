@@ -106,23 +106,28 @@ class Study(Definition, frozen=True, kw_only=True):
 
         What came later to the format and is not used is left out, so that older digests stay.
         """
-        # Which language comes first decides what people read; JSON objects have no order.
+        encoded = msgspec.json.encode(self, order="deterministic")
+        return _digest(encoded, self._ordered_words)
+
+    @property
+    def _ordered_words(self) -> bytes:
+        """Which language comes first decides what people read; JSON objects have no order."""
         words = [
             [name, field, [*text.items()]]
             for name, field, text in self.schema.texts()
             if isinstance(text, dict)
         ]
-        told = msgspec.json.encode(words) if words else b""
-        return _digest(msgspec.json.encode(self, order="deterministic"), told)
+        return msgspec.json.encode(words) if words else b""
 
     @property
     def promise(self) -> bytes:
         """A digest of what parties are promised: what is asked, how it is protected, among whom.
 
-        A study that is renamed, explained otherwise or given more time has the same. Answers are
-        drawn by it, so such a study gets the very same ones.
+        A study that is explained otherwise, expects more people or is given more time has the
+        same. Answers are drawn by it, so such a study gets the very same ones.
         """
-        return _promise(msgspec.json.encode(self, order="deterministic"), self.parties.fewest)
+        encoded = msgspec.json.encode(self, order="deterministic")
+        return _promise(encoded, self._ordered_words, self.parties.fewest)
 
     @property
     def setting(self) -> Setting:
@@ -173,6 +178,11 @@ class Study(Definition, frozen=True, kw_only=True):
                 del _disclosed[next(iter(_disclosed))]
         return stated
 
+    @property
+    def comparable(self) -> bool:
+        """Whether a run of it could be compared with one of other parties."""
+        return any(event.compared is not None for event in self.disclosures)
+
     def check_open(self) -> None:
         """`InputError` if the study's last day has passed."""
         today = dt.datetime.now(dt.UTC).date()
@@ -218,21 +228,13 @@ def _digest(study: bytes, words: bytes) -> bytes:
     return hashlib.sha256(b"mpc-rr study v1\0" + canonical + words).digest()
 
 
-WORDS = frozenset({"label", "question", "labels"})
-"""What a schema says to people about attributes and categories, besides their names."""
-
-
 @functools.lru_cache(maxsize=8)
-def _promise(study: bytes, fewest: int) -> bytes:
+def _promise(study: bytes, words: bytes, fewest: int) -> bytes:
     """Once for all parties of a host."""
     tables = msgspec.json.decode(study)
-    tables["schema"]["attributes"] = [
-        {key: value for key, value in attribute.items() if key not in WORDS}
-        for attribute in tables["schema"]["attributes"]
-    ]
-    promised = {key: tables[key] for key in ("schema", "protocol", "registrar")}
+    promised = {key: tables[key] for key in ("name", "schema", "protocol", "registrar")}
     canonical = msgspec.json.encode(_without_unused(promised | {"minimum": fewest}))
-    return hashlib.sha256(b"mpc-rr promise v1\0" + canonical).digest()
+    return hashlib.sha256(b"mpc-rr promise v1\0" + canonical + words).digest()
 
 
 def _without_unused(value: Any) -> Any:

@@ -1,7 +1,9 @@
 """A person's ledger: exact, safe against crashes, hers alone, and the only thing that draws."""
 
 import base64
+import datetime as dt
 import hashlib
+import io
 import json
 import math
 import os
@@ -10,6 +12,7 @@ import shutil
 import msgspec
 import pytest
 from helpers import make_study, setting
+from rich.console import Console
 
 from mpc_rr.agents.account import Account, StoredAccount, adopt_rows
 from mpc_rr.agents.consent import consent_to
@@ -22,11 +25,14 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
-from mpc_rr.study.definition import Deadlines
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.show.study import show_consent
+from mpc_rr.study.definition import Deadlines, Parties
 
 STUDY = make_study(9, (2, 3), protocol=RRJoint(epsilon=1.5))
 RECORD = (1, 2)
-HERE, ELSEWHERE = Occasion("01" * 16, "02" * 32), Occasion("03" * 16, "04" * 32)
+HERE, ELSEWHERE = Occasion("01" * 16, "02" * 32, "05", 9), Occasion("03" * 16, "04" * 32, "06", 8)
 
 
 def answered(account, study=STUDY, record=RECORD, label="answer", given=b""):
@@ -62,8 +68,9 @@ def test_a_restored_backup_draws_the_same_answer(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"name": "renamed"}, {"title": "Other words"}, {"description": "More words"},
-        {"deadlines": Deadlines(lobby_s=9e3, round_s=8e3)},
+        {"title": "Other words"}, {"description": "More words"},
+        {"deadlines": Deadlines(lobby_s=9e3, round_s=8e3)}, {"expires": dt.date(2999, 1, 1)},
+        {"parties": Parties(20, 9)},
     ],
     ids=lambda change: next(iter(change)),
 )  # fmt: skip
@@ -76,15 +83,20 @@ def test_what_is_not_promised_may_change_without_another_draw(change):
     assert account.ledger.spent == 1.5  # the very same answer tells nothing new
 
 
-def test_labels_and_questions_are_not_promised_but_what_is_asked_is():
-    promise = STUDY.promise
+def test_another_question_or_another_name_is_another_study():
+    """Were the answer the same if and only if the record is, two questions whose answers have the
+    same numbers would tell who answers both alike: no ε bounds that."""
     first, *rest = STUDY.schema.attributes
-    worded = msgspec.structs.replace(first, label="How old?", question="How old are you?")
-    schema = msgspec.structs.replace(STUDY.schema, attributes=(worded, *rest))
-    assert msgspec.structs.replace(STUDY, schema=schema).promise == promise
-    renamed = msgspec.structs.replace(first, name="another")
-    schema = msgspec.structs.replace(STUDY.schema, attributes=(renamed, *rest))
-    assert msgspec.structs.replace(STUDY, schema=schema).promise != promise
+    asked = msgspec.structs.replace(first, question="Do you own a bicycle?")
+    schema = msgspec.structs.replace(STUDY.schema, attributes=(asked, *rest))
+    secret = bytes(range(32))
+    for other in (
+        msgspec.structs.replace(STUDY, name="renamed"),
+        msgspec.structs.replace(STUDY, schema=schema),
+    ):
+        account = Account(secret=secret)
+        assert answered(account, other) != answered(account, STUDY)
+        assert account.ledger.spent == 3.0
 
 
 def test_another_promise_another_answer():
@@ -106,8 +118,8 @@ def test_another_promise_another_answer():
 def test_the_rule_of_the_draw_is_the_one_that_is_written_down():
     """docs/draws.md, worked out once by hand: a second implementation must find the same."""
     drawn = Account(secret=bytes(range(32)))
-    assert STUDY.promise.hex() == "1a620f7694bc08d965dcb9c0cf8538b0a91820ef14d3fda97c02726d5ecb7def"
-    assert answered(drawn, given=b"mark").hex() == "1827aab14bcd09fc8f87fbe37ec6343c"
+    assert STUDY.promise.hex() == "89f925bcc1fe396da93ba7ad7f9fcde4e298d3c733e7a231d2d0f567d0ee17ea"
+    assert answered(drawn, given=b"mark").hex() == "0a5198eec200106e7b5aee15f8757c75"
 
 
 def test_answers_depend_on_secret_label_record_and_what_was_given():
@@ -129,25 +141,6 @@ def test_the_same_study_is_not_answered_otherwise_when_others_answered_otherwise
     answered(account, given=b"these clusters")
     with pytest.raises(Declined, match="another answer would tell more"):
         answered(account, given=b"those clusters")
-
-
-def test_answers_that_depend_on_others_cost_again_in_another_study():
-    """Its clusters may be other ones: then the answer is another one, too."""
-    protocol = RRClusters(keep=0.5, dependence=RREachAttribute(keep=0.5))
-    first = make_study(9, (2, 3), protocol=protocol)
-    second = msgspec.structs.replace(first, name="second")
-    account = Account()
-    answered(account, first, given=b"these clusters")
-    once = account.ledger.spent
-    answered(account, second, given=b"those clusters")
-    assert account.ledger.spent == pytest.approx(2 * once)
-
-
-def test_another_record_in_another_study_is_another_answer_and_costs():
-    account = Account()
-    answered(account, STUDY, (1, 2))
-    answered(account, msgspec.structs.replace(STUDY, name="next-year"), (0, 2))
-    assert account.ledger.spent == 3.0
 
 
 def test_a_name_that_somebody_else_took_stands_in_nobodys_way():
@@ -190,31 +183,55 @@ def test_who_was_counted_is_asked_before_she_joins_again():
     account = Account()
     account.charge(EXACT, RECORD)
     account.check(EXACT, RECORD)  # nothing has left yet
-    assert account.disclose(EXACT, HERE)
+    account.disclose(EXACT, HERE)
     with pytest.raises(Declined, match="shows the answers of whoever is in only one"):
         account.check(EXACT, RECORD)
     account.check(EXACT, RECORD, again=True)
-    with pytest.raises(Declined):
+    with pytest.raises(Declined, match=r"\(run 01010101…, 9 parties\)"):
         account.disclose(EXACT, ELSEWHERE)
-    assert account.disclose(EXACT, HERE)  # the same run goes on
-    assert account.disclose(EXACT, ELSEWHERE, again=True)
+    account.disclose(EXACT, HERE)  # the same run goes on
+    account.disclose(EXACT, ELSEWHERE, again=True)
     assert [run.run for run in account.participations[0].runs] == [HERE.run, ELSEWHERE.run]
 
 
-def test_a_renamed_study_is_compared_as_well():
+@pytest.mark.parametrize(
+    "other",
+    [
+        make_study(9, (2, 3), name="renamed", protocol=ExactPairs()),
+        make_study(9, (2, 3), minimum=8, protocol=ExactPairs()),
+        make_study(9, (2, 3), protocol=ExactPairs(sum="secure_sum")),
+        make_study(9, (2, 3, 4), name="one-more", protocol=ExactPairs()),
+        make_study(9, (5, 5), name=EXACT.name, protocol=ExactPairs()),
+    ],
+    ids=["renamed", "another minimum", "an option", "another question", "other categories"],
+)
+def test_a_study_need_not_be_repeated_as_it_was_to_be_compared(other):
+    """One number in the file was changed, and the same sum could be had without somebody."""
     account = Account()
     account.charge(EXACT, RECORD)
     account.disclose(EXACT, HERE)
     with pytest.raises(Declined, match="in only one"):
-        account.check(msgspec.structs.replace(EXACT, name="other", title="New!"), RECORD)
+        account.check(other, RECORD)
+    account.check(other, RECORD, again=True)
+
+
+def test_studies_about_something_else_are_not_compared():
+    account = Account()
+    account.charge(EXACT, RECORD)
+    account.disclose(EXACT, HERE)
+    attributes = tuple(Attribute(f"b{k}", "nominal", ("x", "y")) for k in range(2))
+    about = msgspec.structs.replace(EXACT, name="other", schema=Schema(attributes))
+    account.check(about, RECORD)
+    account.check(make_study(9, (2, 3), name="third", protocol=RRJoint(epsilon=1.0)), RECORD)
 
 
 def test_randomized_answers_may_be_given_in_any_number_of_runs():
     account = Account()
     account.charge(STUDY, RECORD)
-    assert not account.disclose(STUDY, HERE)
-    assert not account.disclose(STUDY, ELSEWHERE)
+    account.disclose(STUDY, HERE)
+    account.disclose(STUDY, ELSEWHERE)
     account.check(STUDY, RECORD)
+    assert account.ledger.spent == 1.5
 
 
 # ── Budgets ────────────────────────────────────────────────────────────────────────────────────
@@ -292,9 +309,9 @@ def test_consent_to_a_changed_study_is_not_free():
     account = Account()
     account.charge(STUDY, RECORD)
     changed = msgspec.structs.replace(STUDY, protocol=RRJoint(epsilon=9.0))
-    assert consent_to(STUDY, account).answered_before
-    assert consent_to(STUDY, account).epsilon == 0
-    assert consent_to(changed, account).epsilon == 9
+    assert consent_to(STUDY, account).adds == 0
+    assert consent_to(STUDY, account).epsilon == 1.5  # what it discloses is said all the same
+    assert consent_to(changed, account).adds == 9
 
 
 def test_consent_says_that_a_second_run_will_be_declined():
@@ -303,9 +320,58 @@ def test_consent_says_that_a_second_run_will_be_declined():
     account.charge(EXACT, RECORD)
     account.disclose(EXACT, HERE)
     said = consent_to(EXACT, account, RECORD)
-    assert "in only one of them" in said.compared[0]
+    assert "in only one of them" in said.compared[0].text
+    assert said.compared[0].prevented_by
     assert "--again" in said.refused
     assert consent_to(EXACT, account, RECORD, again=True).refused is None
+
+
+BLOCKS = BlockAggregation(p=0.5, floor=0.5, block=4, enough=0.5)
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [RRJoint(epsilon=1.0), RRIndependent(epsilon=1.0), ExactPairs(noise_epsilon=1.0), BLOCKS,
+     RRClusters(keep=0.5, dependence=RREachAttribute(keep=0.5)), RRPairs(epsilon=1.0)],
+    ids=lambda protocol: protocol.name,
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["first", "renamed"])
+@pytest.mark.parametrize("answered_first", [True, False])
+def test_the_total_on_the_screen_is_what_the_ledger_says_afterwards(protocol, name, answered_first):
+    """Also in a second run, under another name, and where the first needed no answer."""
+    account = Account()
+    first = make_study(9, (2, 3), name="first", protocol=protocol)
+    account.charge(first, RECORD)
+    if answered_first:
+        account.once(first, RECORD, "answer", lambda _: b"")
+        account.disclose(first, HERE)
+    else:
+        account.settle(first, [])
+    second = msgspec.structs.replace(first, name=name)
+    said = consent_to(second, account, RECORD, again=True)
+    assert said.refused is None
+    account.charge(second, RECORD, again=True)
+    account.settle(second, second.disclosures) if not answered_first else None
+    account.disclose(second, ELSEWHERE, again=True)
+    assert account.ledger.spent == pytest.approx(said.total)
+
+
+def test_the_screen_shows_true_names_and_ones_own_answer():
+    """Columns "hiv" and "salary" were shown as a favourite colour and a number of pens."""
+    hiv = Attribute("hiv", "nominal", ("positive", "negative"), label="favourite colour",
+                    labels={"positive": "blue", "negative": "red"})  # fmt: skip
+    schema = msgspec.structs.replace(STUDY.schema, attributes=(hiv, STUDY.schema.attributes[1]))
+    false = "What you would disclose:\n  nothing; ε = 0.01"
+    study = msgspec.structs.replace(STUDY, schema=schema, description=false)
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    show_consent(console, consent_to(study, Account(), (0, 1)))
+    said = shown.getvalue()
+    answers = "[positive (shown as blue), negative (shown as red)]"
+    assert f"hiv: favourite colour  {answers}; yours: positive" in said
+    assert "│ What you would disclose:\n│   nothing" in said
+    assert said.count("\nWhat you would disclose") == 1
+    assert "hiv, a1: randomized" in said
 
 
 # ── Files ──────────────────────────────────────────────────────────────────────────────────────
@@ -360,6 +426,13 @@ def test_a_crash_while_writing_leaves_the_old_ledger(tmp_path, monkeypatch):
         with pytest.raises(StateError, match="no part of the record was sent"):
             account.once(STUDY, RECORD, "answer", lambda _: b"x")
     assert (tmp_path / "account.json").read_bytes() == before
+    assert not [*tmp_path.glob(".account-*")]  # which would hold the secret
+
+
+def test_what_a_killed_process_left_behind_is_cleared_away(tmp_path):
+    (tmp_path / ".account-abc").write_text("half a ledger, with its secret")
+    with StoredAccount.open(tmp_path):
+        assert not (tmp_path / ".account-abc").exists()
 
 
 def _full_disk(_):
@@ -392,7 +465,9 @@ def test_forgetting_keeps_the_price_and_ends_the_answers(tmp_path):
     with StoredAccount.open(tmp_path, budget=2.0) as account:
         assert account.ledger.spent == 1.5
         with pytest.raises(Declined, match="was erased"):
-            account.check(STUDY, RECORD)
+            account.check(STUDY, RECORD, again=True)
+        with pytest.raises(Declined, match="was erased"):
+            account.check(STUDY, (0, 0), again=True)
         other = make_study(9, (2, 3), protocol=RRJoint(epsilon=0.5))
         answered(account, other)
 
@@ -424,7 +499,7 @@ def test_a_ledger_of_version_1_keeps_its_answers_and_its_price(tmp_path):
     content = version_1(STUDY, RECORD, {"answer": b"markANSWER"})
     (tmp_path / "account.json").write_text(json.dumps(content))
     with StoredAccount.open(tmp_path, budget=1.5) as account:
-        assert account.planned(STUDY, RECORD) == []
+        assert account.planned(STUDY) == []
         assert answered(account, given=b"mark") == b"ANSWER"
         assert account.ledger.spent == 1.5
         with pytest.raises(Declined, match="another answer"):
@@ -435,6 +510,30 @@ def test_a_ledger_of_version_1_keeps_its_answers_and_its_price(tmp_path):
     with StoredAccount.open(tmp_path, budget=1.5) as account:
         assert answered(account, given=b"mark") == b"ANSWER"
     assert json.loads((tmp_path / "account.json").read_text())["version"] == 2
+
+
+def test_forgetting_what_version_1_drew_ends_those_answers_too(tmp_path):
+    content = version_1(STUDY, RECORD, {"answer": b"ANSWER"})
+    (tmp_path / "account.json").write_text(json.dumps(content))
+    with StoredAccount.open(tmp_path) as account:
+        account.forget()
+    assert base64.b64encode(b"ANSWER").decode() not in (tmp_path / "account.json").read_text()
+    with (
+        StoredAccount.open(tmp_path) as account,
+        pytest.raises(Declined, match="was erased"),
+    ):
+        account.charge(STUDY, RECORD)
+
+
+@pytest.mark.parametrize("change", [{"title": "New"}, {"deadlines": Deadlines(lobby_s=9.0)}])
+def test_what_version_1_counted_is_compared_whatever_the_file_says_now(tmp_path, change):
+    content = version_1(EXACT, RECORD, told=["counted"])
+    (tmp_path / "account.json").write_text(json.dumps(content))
+    with (
+        StoredAccount.open(tmp_path) as account,
+        pytest.raises(Declined, match="in only one of them"),
+    ):
+        account.check(msgspec.structs.replace(EXACT, **change), RECORD)
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,8 @@ def mailbox(name, *, run=RUN, identity=None, keys_digest=b"roster", size_limit=1
     return box
 
 
-def session(name="alice", *, called=SESSION, disclose=lambda: False, **how):
-    limits = Limits(3, 3, round_s=5.0)
+def session(name="alice", *, called=SESSION, disclose=lambda: None, comparable=False, **how):
+    limits = Limits(3, 3, round_s=5.0, comparable=comparable)
     person = Person(
         once=lambda label, draw, given: draw(SeededRandomness(label)),
         disclose=disclose,
@@ -393,7 +393,7 @@ WAYS = {
 }
 
 
-def leaving(way, message, disclose):
+def leaving(way, message, disclose, *, comparable=False):
     """A message leaves Alice in some way: what was posted, and whether there is a way back."""
     posted = []
 
@@ -402,7 +402,7 @@ def leaving(way, message, disclose):
             posted.append(raw)
             raise Dropout("enough was seen")
 
-    mine = session(disclose=lambda: disclose(posted))
+    mine = session(disclose=lambda: disclose(posted), comparable=comparable)
     mine.mailbox.transport = Watched()
     with pytest.raises((Dropout, Declined)) as end:
         run_virtual(WAYS[way](mine, message))
@@ -415,7 +415,6 @@ def test_what_tells_of_the_record_is_entered_before_it_leaves(way):
 
     def disclose(posted):
         entered.append(len(posted))
-        return False
 
     posted, past_return, _ = leaving(way, Partial(b"x"), disclose)
     assert entered == [0]  # when nothing had been posted
@@ -425,7 +424,8 @@ def test_what_tells_of_the_record_is_entered_before_it_leaves(way):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_what_could_be_compared_with_another_run_is_the_point_of_no_return(way):
-    assert leaving(way, Partial(b"x"), lambda _: True)[1]
+    assert leaving(way, Partial(b"x"), lambda _: None, comparable=True)[1]
+    assert not leaving(way, Die(bytes(16)), lambda _: None, comparable=True)[1]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -446,6 +446,27 @@ def test_what_tells_nothing_need_not_be_entered(way):
 
     posted, _, _ = leaving(way, Die(bytes(16)), disclose)
     assert posted
+
+
+SERVING = {
+    "report": lambda boss, kind: boss.gather(kind),
+    "confide": lambda boss, kind: boss.confided(kind),
+    "exchange": lambda boss, kind: boss.route(kind),
+    "publish": lambda boss, kind: boss.relay(kind),
+}
+
+
+@pytest.mark.parametrize("way", SERVING)
+@pytest.mark.parametrize(
+    ("kind", "comparable", "passed"),
+    [(Partial, True, True), (Partial, False, False), (Die, True, False)],
+)
+def test_the_coordinator_goes_by_the_same_point_of_no_return(way, kind, comparable, passed):
+    """Otherwise it would begin again with others, and parties would call it dishonest."""
+    boss = coordinator(comparable=comparable)
+    with pytest.raises(Dropout):
+        run_virtual(SERVING[way](boss, kind))
+    assert boss.past_return == passed
 
 
 def test_what_tells_nothing_by_itself_is_told_apart_once_for_all():

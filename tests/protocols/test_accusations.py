@@ -142,6 +142,13 @@ def test_what_is_proved_of_one_says_nothing_of_another_charge():
     assert str(silent) == "the coordinator says: a sent nothing for step 'onions' within 5 s"
 
 
+def test_what_the_board_shows_is_said_however_the_charge_is_worded():
+    """Whether it is the coordinator's own charge cannot be told; that it is untrue can."""
+    for charge in ("Misconduct: a opened other than it committed to", "a broke its commitment"):
+        said = weighed(verdict(charge, "a"), "b", {"a": KEPT}.get)
+        assert str(said).endswith("; the board shows: a opened what it had committed to")
+
+
 def test_one_who_is_cleared_is_enough_to_find_the_lie():
     both = verdict("a, b did not open what they had committed to", "a", "b")
     found = weighed(both, "c", {"a": BROKE, "b": KEPT}.get)

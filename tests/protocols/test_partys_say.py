@@ -2,6 +2,7 @@
 
 import datetime as dt
 import math
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -13,13 +14,18 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Aborted, Declined, InputError
+from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.privacy.disclosures import Told
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication.ending import Ending
+from mpc_rr.publication.parts import Publication
 from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -182,3 +188,69 @@ def test_a_hopeless_or_huge_joint_is_told_before_anybody_answers():
         RRJoint(epsilon=2.0).check(setting(schema, 4))
     with pytest.raises(InputError, match="are allowed"):
         RRJoint(epsilon=25.0).check(setting(make_study(4, (8,) * 12).schema, 4))
+
+
+# ── A protocol from outside ────────────────────────────────────────────────────────────────────
+
+
+class Said(Message, frozen=True):
+    step: ClassVar[str] = "said_aloud"
+    way: ClassVar[Way] = "publish"
+    code: int
+
+
+class Saying(StudyProtocol, frozen=True, tag="saying"):
+    """One that never thinks of ledgers or points of no return."""
+
+    messages: ClassVar = (Said,)
+
+    def disclosures(self, study):
+        return [Told(what="said", attributes=study.schema.names)]
+
+    async def party(self, session, schema, record):
+        return Heard(len(await session.publish(Said(record[0]))))
+
+    async def coordinator(self, session, schema):
+        return Heard(len(await session.relay(Said)))
+
+
+class Heard(Ending, frozen=True):
+    n: int
+
+    def publish(self, study):
+        return Publication()
+
+
+def test_a_protocol_that_forgets_about_it_is_not_begun_again_with_others():
+    """And nobody calls an honest coordinator dishonest for it: it goes by the same point."""
+    study = make_study(5, SIZES, minimum=3, protocol=Saying(), round_s=5)
+
+    class Silent(Party):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self.mailbox.__class__ = _Mute
+
+    class _Mute(Mailbox):
+        async def post(self, session, step, target, raw):
+            if step != Said.step:
+                await super().post(session, step, target, raw)
+
+    outcome, ends = simulate(study, RECORDS[:5], parties={"party-5": Silent})
+    assert outcome.attempts == 1
+    assert outcome.culprits == ("party-5",)
+    others = [end for name, end in ends.items() if name != "party-5"]
+    assert all(isinstance(end, Aborted) for end in others), others
+
+
+def test_a_protocol_that_forgets_about_it_is_declined_in_a_second_run():
+    study, books = make_study(5, SIZES, protocol=Saying(), round_s=5), {}
+
+    class Keeping(Party):
+        def __init__(self, study, name, *args):
+            account = books.setdefault(name, Account())
+            super().__init__(study, name, *args, terms=Terms(account=account))
+
+    assert simulate(study, RECORDS[:5], party=Keeping, seed=1)[0].result.n == 5
+    outcome, ends = simulate(study, RECORDS[:5], party=Keeping, seed=2)
+    assert outcome.result is None
+    assert all(isinstance(end, Declined) for end in ends.values())

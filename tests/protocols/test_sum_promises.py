@@ -40,7 +40,7 @@ from mpc_rr.privacy.shuffling import numerical
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_pairs import RRPairs
-from mpc_rr.protocols.sums.choice import OPEN_MASKS, UNPROVED
+from mpc_rr.protocols.sums.choice import OPEN_MASKS, TRUSTED, UNPROVED
 from mpc_rr.protocols.sums.masked import setup
 from mpc_rr.protocols.sums.masked.setup import (
     Die,
@@ -172,6 +172,15 @@ def test_whoever_is_asked_checks_or_reads_a_result_is_warned_of_an_open_masked_s
     assert OPEN_MASKS.text in shown.getvalue()
     found = run_study(scenario, transport="memory", seed=1).publication
     assert Note(text=str(OPEN_MASKS), severity="warning") in found.notes
+
+
+def test_who_trusts_a_coordinator_with_a_registrar_is_told_so():
+    """A registrar alone protects from invented parties, not from a coordinator that deviates."""
+    study = with_registrar(make_study(N, SIZES, protocol=taking("semi-honest")))
+    assert TRUSTED in consent_to(study, Account()).cautions
+    assert any(note.text == str(TRUSTED) for note in study.protocol.notes(study.setting))
+    malicious = with_registrar(make_study(N, SIZES, protocol=taking("malicious")))
+    assert not {TRUSTED, OPEN_MASKS} & {*consent_to(malicious, Account()).cautions}
 
 
 @pytest.mark.parametrize("outer", [lambda p: p, lambda p: RRClusters(keep=0.6, dependence=p)])

@@ -84,3 +84,10 @@ def test_a_folder_from_another_machine_is_not_called_forged(folder, change, fact
     assert found[SHEETS].verdict == "confirmed"
     assert found[PUBLISHED].verdict == ("confirmed" if holds else "contradicted")
     assert (found[PUBLISHED].why == LAST_DIGITS) is holds
+
+
+def test_released_values_are_no_estimates():
+    """A salary of eleven digits must be the one that was released."""
+    assert not texts_alike("a,98765432105.5\n", "a,98765432195.5\n")
+    assert not alike(98765432105.5, 98765432106.5)
+    assert not alike(1, True)

@@ -38,9 +38,11 @@ from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results import verification as v
 from mpc_rr.results.claims import Contradicted
+from mpc_rr.results.closing import sha256_of
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.recorded import StudyTranscript, check_joins, read_lines
 from mpc_rr.running import run_study
+from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
 
 SEED, SIZES = 2, (2, 3, 2)
@@ -694,4 +696,41 @@ def test_one_contradiction_does_not_hide_another(forger):
     found = judged(folder, "contradicted")
     assert set(found) == {v.SEEN, v.PUBLISHED, v.SHEETS, v.STATED}
     with pytest.raises(Contradicted, match=r"^contradicted: the parties have signed .* 3 more\)$"):
+        v.verify(folder)
+
+
+# ── What other readers would read ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["result.json", "study.json"])
+def test_a_key_that_stands_twice_is_noticed(folders, tmp_path, name):
+    """Some readers take the first, some the last: people would be shown what was not verified."""
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    text = (folder / name).read_text()
+    key = '"title"' if name == "study.json" else '"transport"'
+    (folder / name).write_text(text.replace(key, f'{key}: "another",\n  {key}', 1))
+    with pytest.raises(Contradicted, match=f"{name}: {key.replace(chr(34), chr(39))} stands twice"):
+        v.verify(folder)
+
+
+def test_a_formula_that_was_put_back_is_noticed(tmp_path):
+    """Sheets without apostrophes are those of earlier versions; this one writes them."""
+    schema = Schema((
+        Attribute("a", "nominal", ("=1+1", "x")), Attribute("b", "nominal", ("y", "z")),
+    ))  # fmt: skip
+    scenario = make_scenario(random_records(12, (2, 2), seed=1), (2, 2), protocol=ExactPairs())
+    study = msgspec.structs.replace(scenario.study, schema=schema)
+    scenario = msgspec.structs.replace(scenario, study=study)
+    folder = tmp_path / "run"
+    write_results(run_study(scenario, transport="memory", seed=SEED), folder)
+    assert v.verify(folder)
+    (sheet,) = (folder / "pairs").iterdir()
+    assert "'=1+1" in sheet.read_text()
+    sheet.write_text(sheet.read_text().replace("'=1+1", "=1+1"))
+    document = json.loads((folder / "result.json").read_text())
+    for listed in document["publication"]["sheets"]:
+        if listed["name"].startswith("pairs/"):
+            listed["sha256"] = sha256_of(sheet.read_text()).hex()
+    (folder / "result.json").write_text(json.dumps(document))
+    with pytest.raises(Contradicted, match="is not what follows from the transcript"):
         v.verify(folder)

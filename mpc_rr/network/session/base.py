@@ -38,6 +38,9 @@ class Limits:
     """Once ``fewest`` are there: how long the coordinator waits for each of the rest."""
     registrar: bool = False
     """Whether a registrar admits people; otherwise the study is open to everybody."""
+    comparable: bool = False
+    """Whether a run could be compared with one of other parties: then what reveals something is
+    the point of no return."""
 
 
 class MailboxSession:

@@ -61,15 +61,21 @@ def _why(faulty: Mapping[str, str]) -> str:
     return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
+RULES = 2
+"""The rules by which results are made, and told. 0: those of result format 1. Since 1, dice and not
+names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
+reckoned for those who surely stay. Where a rule or a published sentence changes, this goes up, and
+what older folders hold in other words is no contradiction."""
+
+
 class CoordinatorSession(ABC):
     """What a protocol's coordinator may do."""
 
     name: str
     parties: tuple[str, ...]
     limits: Limits
-    rules_of_format_1: bool = False
-    """Only in replays of old result folders: names, not dice, decided between equal records, and
-    tables of blocks were not rounded."""
+    rules: int = RULES
+    """By which results are made; older ones only in replays of old result folders."""
 
     @property
     def fewest(self) -> int:

@@ -49,6 +49,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
         at_least: int | None = None,
     ) -> Gathered[M]:
         """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
+        self._before_awaiting(kind)
         box, deadline = self.mailbox, self.mailbox.now() + self.limits.round_s
         asked = [p for p in self.parties if senders is None or p in senders]
         faulty: dict[str, str] = {}
@@ -78,6 +79,11 @@ class LiveSession(MailboxSession, CoordinatorSession):
         signed = {party: arrived[party].raw for party in messages}
         check_enough(messages, asked, self.needed(senders, at_least), faulty)
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
+
+    def _before_awaiting(self, kind: type[Message]) -> None:
+        """Parties that have sent this begin no second time with others; so nor do we."""
+        if kind.reveals and self.limits.comparable:
+            self.point_of_no_return()
 
     def _reported(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
         """A message to us; ``ValueError`` if others would say that its author wrote no such."""
@@ -111,6 +117,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
 
     async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
         """Serve a `PartySession.confide`: what every party wrote to us alone."""
+        self._before_awaiting(kind)
         return self._understand_all(await self._collect(kind, self.parties), kind, check)
 
     async def announce_made(
@@ -130,6 +137,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
         self, kind: type[M], *, before_handing_out: Callable[[], None] | None = None
     ) -> None:
         """Serve a `PartySession.exchange`: hand every party the parcels meant for it."""
+        self._before_awaiting(kind)
         arrived = await self._collect(kind, self.parties)
         bundles: dict[str, dict[str, bytes]] = {}
         for sender, opened in arrived.items():
@@ -150,6 +158,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
 
     async def relay(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:
         """Serve a `PartySession.publish`: collect what all publish and hand all of it to all."""
+        self._before_awaiting(kind)
         arrived = await self._collect(kind, self.parties)
         bad = [p for p, o in arrived.items() if o.envelope.header.target != EVERYONE]
         if bad:

@@ -23,9 +23,8 @@ class Person:
 
     once: Once
     """Draws something that must never be drawn twice."""
-    disclose: Callable[[], bool]
-    """Enters in her ledger that something of her record leaves in this run, or declines; whether
-    another run, or this one with other parties, could be compared with it."""
+    disclose: Callable[[], None]
+    """Enters in her ledger that something of her record leaves in this run, or declines."""
     spend: Callable[[Sequence[Any]], None]
     """Enters in her ledger what the study costs after all: disclosures
     (`mpc_rr.privacy.disclosures`), which must not cost more than was planned."""
@@ -84,8 +83,10 @@ class PartySession(MailboxSession):
 
     def _on_leaving(self, kind: type[Message]) -> None:
         """Nothing that tells of the record leaves before the ledger has entered that it does."""
-        if kind.reveals and self.person.disclose():
-            self.point_of_no_return()
+        if kind.reveals:
+            self.person.disclose()
+            if self.limits.comparable:
+                self.point_of_no_return()
 
     async def send(self, target: str, message: Message) -> None:
         """Write to one agent."""

@@ -10,7 +10,7 @@ from mpc_rr.errors import MpcRrError
 from mpc_rr.network.envelope import COORDINATOR, M, Message, encode, encode_parts
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session.base import Check, Limits
-from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
+from mpc_rr.network.session.coordinator import RULES, CoordinatorSession, Gathered, check_enough
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Transcript:
     passes: dict[str, Pass] = field(default_factory=dict)
     met: list[int] = field(default_factory=list)
     """The numbers of the lines that have been read, in the order in which they were sent."""
-    rules_of_format_1: bool = False
+    rules: int = RULES
     """Whether it was recorded when names, not dice, decided between equal records."""
 
     def at(self, session: str, step: str) -> dict[str, Line]:
@@ -107,7 +107,7 @@ class ReplaySession(CoordinatorSession):
         self, transcript: Transcript, name: str, parties: tuple[str, ...], limits: Limits
     ) -> None:
         self.transcript, self.name, self.parties, self.limits = transcript, name, parties, limits
-        self.rules_of_format_1 = transcript.rules_of_format_1
+        self.rules = transcript.rules
 
     def sub(self, label: str, *, fewest: int | None = None) -> Self:
         """The session of a sub-protocol or a repeated round, perhaps with fewer parties."""

@@ -50,6 +50,11 @@ OPEN_MASKS = Caution(
     "the masked sum is secure against a semi-honest one only.",
     "a registrar (registrar = … in the study file)",
 )
+TRUSTED = Caution(
+    "A coordinator that deviates from the protocol can learn any one record: the study takes it to "
+    "be semi-honest.",
+    'coordinator = "malicious" in [protocol.masking]',
+)
 
 
 @dataclass(frozen=True)
@@ -97,18 +102,20 @@ class Summing(StudyProtocol, frozen=True):
 
     def notes(self, study: Setting) -> tuple[Note, ...]:
         """What a sum does not promise."""
-        if not self._exposed(study):
-            return (UNPROVED,)
-        return UNPROVED, Note(text=str(OPEN_MASKS), severity="warning")
+        exposed = (Note(text=str(why), severity="warning") for why in self._exposed(study))
+        return UNPROVED, *exposed
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, what a coordinator could do in an open study."""
-        exposed = [OPEN_MASKS] if self._exposed(study) else []
-        return [*super().cautions(study), *exposed]
+        return [*super().cautions(study), *self._exposed(study)]
 
-    def _exposed(self, study: Setting) -> bool:
-        """Whether nobody can tell other parties' keys from the coordinator's own."""
-        return self.masked(study.expected) and not study.registrar
+    def _exposed(self, study: Setting) -> list[Caution]:
+        """Where a coordinator must be trusted to follow the protocol."""
+        if not self.masked(study.expected):
+            return []
+        if not study.registrar:  # nobody can tell other parties' keys from the coordinator's own
+            return [OPEN_MASKS]
+        return [] if self.malicious(study) else [TRUSTED]
 
     def total_over(self, study: Setting) -> dict[str, int]:
         """Over how many parties a total is to be, and over how few it may be."""
