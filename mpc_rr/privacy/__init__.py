@@ -1,1 +1,1 @@
-"""What an answer gives away: odds, amplification by a crowd, and a ledger of releases."""
+"""What an answer discloses: events, odds, amplification by a crowd, and a ledger of all of it."""
