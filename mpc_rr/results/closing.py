@@ -16,6 +16,7 @@ import msgspec
 
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, VERDICT_SESSION, decode
 from mpc_rr.network.sealed import Opened, Rejected, read
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.publication.parts import Absence
 from mpc_rr.results.format import pretty
 from mpc_rr.results.run import StudyResult
@@ -33,6 +34,8 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A digest of all messages, in their order."""
     result: bytes
     """The digest of the result, as in the verdict; empty if there is none."""
+    rules: int
+    """By which the result is made and told."""
     transport: str
     seed: str | None
     absent: tuple[Absence, ...]
@@ -61,6 +64,7 @@ def close(result: R, sign: Callable[[str, msgspec.Struct], bytes]) -> R:
         messages=len(outcome.transcript),
         transcript=in_order(outcome.transcript),
         result=b"" if outcome.result is None else outcome.result.digest,
+        rules=RULES,
         transport=result.transport,
         seed=None if result.seed is None else str(result.seed),
         absent=result.participation.absent,

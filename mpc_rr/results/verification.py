@@ -533,6 +533,11 @@ class _Examined:
             ("rejected_messages", file.rejected_messages, closing.rejected_messages),
             source="what the coordinator signed",
         )
+        if file.rules < closing.rules:
+            raise DoesNotHold(
+                f"result.json: 'rules' are older than those that the coordinator signed, "
+                f"{closing.rules}"
+            )
         if set(closing.files) != COSTS:
             raise DoesNotHold(f"{CLOSING}: it is not about {listing(COSTS)}")
         for name, digest in closing.files.items():

@@ -734,3 +734,17 @@ def test_a_formula_that_was_put_back_is_noticed(tmp_path):
     (folder / "result.json").write_text(json.dumps(document))
     with pytest.raises(Contradicted, match="is not what follows from the transcript"):
         v.verify(folder)
+
+
+def test_who_says_that_a_folder_is_older_is_contradicted(folders, tmp_path):
+    """By older rules, sentences that were changed could only be called not confirmable."""
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    document = json.loads((folder / "result.json").read_text())
+    document["rules"] = 1
+    document["publication"]["findings"][0]["text"] = "90 % smoke"
+    (folder / "result.json").write_text(json.dumps(document))
+    contradicted(folder, v.STATED, "'rules' are older than those that the coordinator signed")
+    (folder / "closing.json").unlink()
+    words = judged(folder, "not confirmable")
+    assert v.WORDS in words
+    assert v.CLOSED in words
