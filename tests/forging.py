@@ -23,6 +23,7 @@ from mpc_rr.network.envelope import (
 )
 from mpc_rr.network.lifecycle import Verdict
 from mpc_rr.network.sealed import write
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.closing import CLOSING, STEP, Closing, closing_text, in_order, sha256_of
 from mpc_rr.results.transcript import transcript_lines
@@ -91,6 +92,7 @@ class Forger:
             "messages": len(self.raws),
             "transcript": in_order(self.raws),
             "result": self.message(verdict, Verdict).result_digest,
+            "rules": RULES,
             "transport": file["transport"],
             "seed": None if file["seed"] is None else str(file["seed"]),
             "absent": absent,
