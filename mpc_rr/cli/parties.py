@@ -118,6 +118,7 @@ def party(
     """
     with contextlib.ExitStack() as open_ledger, plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
+        _check_seed(seed, state)
         study.schema.check_language(language)
         asked = record is not None or csv is not None or not explain
         own = _own_record(study, record, csv, row) if asked else None
@@ -194,6 +195,7 @@ def host(
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
+        _check_seed(seed, state)
         chosen = _row_range(rows)
         records = read_csv(csv, study.schema, chosen)
         url = BrokerUrl.parse(broker, broker_ca, proxy)
@@ -224,6 +226,14 @@ def host(
 
 
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
+
+
+def _check_seed(seed: int | None, state: Path | None) -> None:
+    if seed is not None and state is not None:
+        raise InputError(
+            "--seed is for simulation and goes without --state: the secret in a ledger draws its "
+            "answers"
+        )
 
 
 def _account(

@@ -71,7 +71,7 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     boss = coordinate(study, *url, "--out", tmp_path / "real", "--json")
     parties = [
         start("party", study, *url, "--csv", tmp_path / "people.csv", "--row", row,
-              "--name", f"party-{row:02}", "--state", tmp_path / f"state-{row}", "--json")
+              "--name", f"party-{row:02}", "--json")
         for row in range(1, 21)
     ]  # fmt: skip
     code, out, err = boss.finish()
@@ -87,9 +87,18 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     assert real["publication"] == simulated["publication"]
     reports = [(tmp_path / kind / "reports.csv").read_text() for kind in ("real", "simulated")]
     assert reports[0] == reports[1]
-    ledger = json.loads((tmp_path / "state-7" / "account.json").read_text())
-    (took_part,) = ledger["participations"]
-    assert [event["attributes"] for event in took_part["events"]] == [["sport"], ["mood"]]
+
+
+@pytest.mark.parametrize("who", [("party", "--row", 1), ("host", "--id", "sport")])
+def test_a_ledger_draws_by_its_secret_and_by_no_seed(small, who):
+    command, option, value = who
+    code, _, err = mpc_rr(
+        command, small / "study.toml", "--csv", small / "people.csv", option, value,
+        "--broker", "mqtt://127.0.0.1:1", "--state", small / "ledger", "--seed", 1,
+    )  # fmt: skip
+    assert code == 2
+    assert_one_line(err, "--seed is for simulation and goes without --state")
+    assert not (small / "ledger").exists()
 
 
 @pytest.mark.broker
