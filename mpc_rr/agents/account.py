@@ -5,8 +5,8 @@ answer it stands for leaves the party.
 
 Answers are drawn by a pseudorandom function of a secret in the ledger, of what the study promises
 (`mpc_rr.study.definition.Study.promise`) and of the record. So the very same answer is given
-if the study is repeated, is renamed or gets longer deadlines, if the party starts again after a
-crash, or if an old copy of the ledger was put back: that tells nothing new and costs nothing. What
+if the study is repeated or gets longer deadlines, if the party starts again after a crash, or if an
+old copy of the ledger was put back: that tells nothing new and costs nothing. What
 the secret costs in turn: ``docs/decisions/0017-answers-by-a-secret.md``.
 
 Whether an earlier run could be compared with another one is decided here, for all protocols alike,
@@ -19,6 +19,7 @@ import contextlib
 import hashlib
 import math
 import os
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -100,6 +101,11 @@ class Account:
             if took.study == study.name or _shared(event, took.events)
         ]
 
+    def has_answered(self, study: Study) -> bool:
+        """Whether this very study was answered before."""
+        taken = self._taken(study)
+        return taken is not None and bool(taken.answered or taken.drawn)
+
     def check(self, study: Study, record: Record | None = None, *, again: bool = False) -> None:
         """Raises if this person must not take part; nothing is recorded.
 
@@ -109,8 +115,8 @@ class Account:
         taken = self._taken(study)
         if taken is not None and taken.erased:
             raise Declined(
-                f"the secret that drew your answers to study {study.name!r} was erased, so they "
-                "cannot be given again, and others would tell more; nothing was sent"
+                f"you took part in {study.name!r} before, and what could repeat it was erased "
+                "(mpc-rr ledger --forget): it cannot be answered again; nothing was sent"
             )
         if taken is not None and record is not None:
             self._check_record(taken, study, record)
@@ -119,9 +125,9 @@ class Account:
             took = earlier[-1][0]
             learned = "; ".join(dict.fromkeys(said for _, said in earlier))
             raise Declined(
-                f"you took part in {took.study!r} before{_among(took)}; in a second run, "
-                f"{learned}. No part of your record was sent. To take part all the same, say "
-                "--again"
+                f"you took part in {took.study!r} before{_among(took)}, and this study is about "
+                f"the same. In a second run, {learned}. No part of your record was sent. To take "
+                "part all the same, say --again"
             )
         self.ledger.check(*self.planned(study))
 
@@ -251,12 +257,10 @@ class Account:
 def _shared(event: Disclosure, earlier: Sequence[Disclosure]) -> bool:
     """Whether earlier events are about the same, so that two results could be compared.
 
-    Two attributes in common are enough, or one where there is no more: a study need not be repeated
-    as it was to be compared with another one.
+    One attribute in common is enough: a study need not be repeated as it was to be compared.
     """
-    mine = {*event.attributes}
     return any(
-        len(mine & {*other.attributes}) >= min(2, len(mine), len(other.attributes))
+        not {*event.attributes}.isdisjoint(other.attributes)
         for other in earlier
         if other.compared is not None or isinstance(other, Recorded)
     )
@@ -316,7 +320,8 @@ def _file_of(person: str | None) -> str:
     """In which file a person's ledger is; what identifies her does not show in its name."""
     if person is None:
         return FILE
-    hashed = hashlib.sha256(b"mpc-rr person\0" + person.encode()).hexdigest()
+    known_as = unicodedata.normalize("NFC", person.strip())
+    hashed = hashlib.sha256(b"mpc-rr person\0" + known_as.encode()).hexdigest()
     return f"person-{hashed[:32]}.json"
 
 

@@ -96,6 +96,8 @@ def consent_to(
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
         for took, learned in account.comparable(study)
     ]
+    if account.has_answered(study):
+        earlier.append(Caution(SAME_RECORD, ONCE))
     return Consent(
         study=study.name,
         title=study.title,
@@ -127,6 +129,9 @@ def consent_to(
 
 
 ONCE = "taking part only once"
+SAME_RECORD = (
+    "You answered this study before: taking part again shows that your answers are as they were."
+)
 
 
 def _questions(study: Study, record: Record | None, language: str | None) -> dict[str, Question]:
@@ -145,7 +150,8 @@ def _questions(study: Study, record: Record | None, language: str | None) -> dic
 
 def _line(event: Disclosure) -> Line:
     sure = None if math.isinf(event.cost) else certainty(event.cost)
-    seen = event.seen.replace("the party's", "your")
+    own = "the name you take part with (random, unless you give one)"
+    seen = event.seen.replace("the party's name", own)
     return Line(event, event.how, seen, bounded(event.cost), sure)  # type: ignore[arg-type]
 
 

@@ -45,7 +45,8 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
         typer.echo(f'registrar = "{key.public.hex()}"')
         messages().print(
             "Put this line into the study file, before its first \\[section]. Whoever has "
-            f"{escape(str(key_file))} can admit anybody: keep it, and a copy, to yourself.",
+            f"{escape(str(key_file))} can admit anybody: keep it to yourself. It also remembers "
+            "whom you admitted: an old copy of it would admit people twice.",
             highlight=False,
         )  # fmt: skip
 

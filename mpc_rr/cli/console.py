@@ -97,3 +97,12 @@ def run_app(app: typer.Typer) -> None:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def confirmed(question: str) -> bool:
+    """Whether a person says yes; Ctrl-C and Ctrl-D say no."""
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        messages().print()
+        return False

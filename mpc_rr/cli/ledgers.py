@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mpc_rr.agents.account import StoredAccount, adopt_rows
 from mpc_rr.cli.app import JsonOption, Verbose, app
-from mpc_rr.cli.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.privacy.disclosures import bounded
 from mpc_rr.privacy.odds import in_words
@@ -54,6 +54,8 @@ def ledger(
             _adopt(state, adopt, person)
             return
         with StoredAccount.open(state, person=person) as account:
+            if person is not None and not account.participations:
+                raise InputError(f"{state} keeps no ledger of {person!r}")
             if forget:
                 _forget(account, yes=yes)
                 return
@@ -68,12 +70,14 @@ def _adopt(state: Path, people: Path, column: str | None) -> None:
     if column is None:
         raise InputError("--adopt needs --id COLUMN: which column says who a record is of?")
     count = adopt_rows(state, read_columns(people, [column])[column])
+    if not count:
+        raise InputError(f"nothing is to be adopted: no ledger in {state} goes by row number")
     messages().print(f"{count} ledgers now belong to people, by {column!r}.", highlight=False)
 
 
 def _forget(account: StoredAccount, *, yes: bool) -> None:
-    if not yes and not typer.confirm(
-        "Studies answered so far cannot be answered again afterwards. Erase the secret?", err=True
+    if not yes and not confirmed(
+        "Studies answered so far cannot be answered again afterwards. Erase the secret?"
     ):
         raise Declined("nothing was erased")
     account.forget()
@@ -96,6 +100,7 @@ def _held(account: StoredAccount) -> dict[str, Any]:
                     for event in took.events
                 ],
                 "runs": [run.run for run in took.runs],
+                "erased": took.erased,
                 "epsilon": bounded(sum(event.cost for event in took.events)),
             }
             for took in account.participations
@@ -114,11 +119,13 @@ def _show(console: Console, held: dict[str, Any]) -> None:
     if not held["studies"]:
         console.print("This ledger is empty.")
         return
-    table = Table("study", "about", "how", "ε", box=None, pad_edge=False)
+    table = Table("study", "runs", "about", "how", "ε", box=None, pad_edge=False)
     for took in held["studies"]:
         for event in took["disclosed"] or [{"attributes": [], "how": "nothing new", "epsilon": 0}]:
             about = ", ".join(event["attributes"])
-            cells = (took["study"], about, event["how"], _epsilon(event["epsilon"]))
+            study = f"{took['study']} (erased)" if took["erased"] else took["study"]
+            runs = str(len(took["runs"]))
+            cells = (study, runs, about, event["how"], _epsilon(event["epsilon"]))
             table.add_row(*map(Text, cells))
     console.print(table)
     for words, key in (

@@ -41,7 +41,7 @@ from mpc_rr.cli.app import (
     Verbose,
     app,
 )
-from mpc_rr.cli.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import Aborted, Declined, InputError, MpcRrError, ResultsError, StudyError
 from mpc_rr.network.address import BrokerUrl
@@ -315,7 +315,7 @@ def _ask(means: Consent) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty() and _in_foreground()):
         return
     show_consent(messages(), means)
-    if not typer.confirm("Take part?", err=True):
+    if not confirmed("Take part?"):
         raise Declined("you declined; nothing was sent")
 
 

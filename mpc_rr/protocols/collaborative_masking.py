@@ -178,13 +178,19 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         self, events: Sequence[Disclosure], choices: Mapping[str, str]
     ) -> Sequence[Disclosure]:
         """Masks that a party has chosen instead of the recommended ones."""
-        chosen = {key.removeprefix(MASK_CHOICE): mask for key, mask in choices.items()}
-        return [
-            msgspec.structs.replace(event, chosen=chosen[event.attributes[0]])
-            if isinstance(event, Masked) and event.attributes[0] in chosen
-            else event
-            for event in events
-        ]
+        found: list[Disclosure] = []
+        least = int(choices.get(CANDIDATES_CHOICE, "1"))
+        for event in events:
+            if isinstance(event, Masked):
+                chosen = choices.get(MASK_CHOICE + event.attributes[0], "")
+                if least > 1:
+                    mask = chosen or event.recommended
+                    swapped = f"a swap by rank that leaves {least} candidates or as many as can be"
+                    chosen = swapped if mask == "none" else f"{swapped}, then {mask}"
+                found.append(msgspec.structs.replace(event, chosen=chosen))
+            else:
+                found.append(event)
+        return found
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, who can link values to their owners."""

@@ -25,7 +25,7 @@ from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import fault, suppress
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Disclosure, ExactSum, NoisySum
+from mpc_rr.privacy.disclosures import Caution, Disclosure, ExactSum, NoisySum
 from mpc_rr.privacy.graph_parameters import LEAST_OTHERS
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.interface import HEAD_BYTES
@@ -127,15 +127,34 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 attributes=names,
                 epsilon=noise.epsilon,
                 delta=noise.delta,
-                withstands=self._corrupt(study.parties),
+                withstands=self._withstands(study),
                 **self.total_over(study),
             )
         ]
+
+    def cautions(self, study: Setting) -> list[Caution]:
+        """Among them, what exact counts show."""
+        if self.noise_epsilon is not None:
+            return super().cautions(study)
+        if self.suppress_below is not None:
+            text = "The coordinator sees exact counts, and is trusted to publish no small one."
+            return [Caution(text, "noise_epsilon in [protocol]"), *super().cautions(study)]
+        text = (
+            "Exact counts are published: a count of 1 shows that somebody with just these answers "
+            "took part."
+        )
+        prevented = "noise_epsilon or suppress_below in [protocol]"
+        return [Caution(text, prevented), *super().cautions(study)]
 
     def _corrupt(self, parties: int) -> int:
         """How many of so many parties the noise withstands, if they pool what they know."""
         share = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
         return math.floor(share * parties)
+
+    def _withstands(self, study: Setting) -> int:
+        """How many may pool what they know, in a run in which no more come than must."""
+        known = self.masked(study.expected) or study.members is not None
+        return self._corrupt(study.parties if known else study.fewest)
 
     def _agreed_noise(self, study: Setting) -> NoiseShares | None:
         """The noise of a run in which no more stay than must."""

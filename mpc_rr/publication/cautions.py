@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from mpc_rr.privacy.disclosures import (
     Caution,
     Disclosure,
-    ExactSum,
     InGroup,
     Masked,
     Unstated,
@@ -54,15 +53,6 @@ def _by_event(events: Sequence[Disclosure]) -> list[Caution]:
         if isinstance(event, Unstated):
             text = "The author of this protocol does not state what it discloses."
             found.append(Caution(text, "a protocol whose author states it"))
-        if isinstance(event, ExactSum) and event.by == "everybody":
-            text = (
-                "Exact counts are published: a count of 1 shows that somebody with just these "
-                "answers took part."
-            )
-            found.append(Caution(text, "noise_epsilon or suppress_below in [protocol]"))
-        elif isinstance(event, ExactSum):
-            text = f"{event.by} sees exact counts, and is trusted to publish no small one."
-            found.append(Caution(text[:1].upper() + text[1:], "noise_epsilon in [protocol]"))
         if isinstance(event, Masked) and event.recommended == "none":
             text = f"No mask is recommended for {names}: it is published as it is, under your name."
             found.append(Caution(text, f"a mask of your choice (--mask {names}=noise:…)"))

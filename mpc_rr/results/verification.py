@@ -9,6 +9,7 @@ what no folder can prove is a claim, too, and is said not to be confirmable.
 
 import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +30,7 @@ from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.ending import Ending, published, who_took_part
-from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet
+from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet, Table
 from mpc_rr.publication.sheets import as_before
 from mpc_rr.results import format1
 from mpc_rr.results.absences import with_reasons
@@ -110,10 +111,12 @@ SIMULATED = (
     "{seed}, knows all of them"
 )
 EARLIER = (
-    "they were written by the rules and in the words of an earlier version; `mpc-rr publish RUN "
-    "--out NEW` writes them anew"
+    "result.json says that they were written by the rules and in the words of an earlier version, "
+    "which whoever passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them anew"
 )
-DRAWN = "not checked: it is drawn from result.json; make it again with `mpc-rr report`"
+DRAWN = (
+    "not checked: it is drawn from result.json; delete it and make it again with `mpc-rr report`"
+)
 UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 
@@ -219,6 +222,10 @@ class _Examined:
         if not folder.done:
             raise InputError(
                 f"the study in {folder.path} did not end well; there is no result of it"
+            )
+        if not 0 <= rules <= RULES:
+            raise InputError(
+                f"{folder.path} was made by rules {rules}; this program knows 0 to {RULES}"
             )
         self.folder, self.rules = folder, rules
         self.study = folder.study
@@ -456,9 +463,13 @@ class _Examined:
         """What numbers say, whatever the sentences around them are now."""
         there, expected = (_numbers(p) for p in (self.folder.file.publication, self.publication))
         _same(*((part, there[part], expected[part]) for part in expected))
-        listed = {sheet.name for sheet in self.folder.file.publication.sheets}
+        listed, due = (
+            [sheet.name for sheet in some.sheets]
+            for some in (self.folder.file.publication, self.publication)
+        )
+        _same(("sheets", listed, due))
         for sheet in self.publication.sheets:
-            if sheet.name not in listed or not self._holds(sheet):
+            if not self._holds(sheet):
                 raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
         return "quantities, tables and listings"
 
@@ -593,11 +604,19 @@ class _Examined:
             raise InputError(f"{receipt} is not a receipt: {error}") from None
         if not rows:
             raise InputError(f"{receipt} is not a receipt: it is empty")
-        self.findings.look(RECEIPT, lambda: self._received(receipt.name, rows), [ROSTER])
+        try:
+            lines = read_lines(receipt.name, rows, self.study)
+        except DoesNotHold as error:
+            raise InputError(f"{receipt} is not a receipt of this study: {error}") from None
+        if self.findings.confirmed(RUN) and {line.opened.envelope.header.run for line in lines} != {
+            self.transcript.run
+        }:
+            raise InputError(f"{receipt} is a receipt of another run than this folder's")
+        self.findings.look(RECEIPT, lambda: self._received(receipt.name, lines), [ROSTER])
 
-    def _received(self, name: str, rows: list[str]) -> str:
+    def _received(self, name: str, lines: Sequence[Line]) -> str:
         known = {line.opened.raw for line in self.transcript.lines}
-        for line in read_lines(name, rows, self.study):
+        for line in lines:
             place, step, sender = line.place
             counted = place.split("/")[0] in (self.session, VERDICT_SESSION)
             if line.opened.raw not in known or not counted:
@@ -606,7 +625,7 @@ class _Examined:
                     "transcript of what was counted; it was left out, or another was shown to "
                     "this party"
                 )
-        return f"{len(rows)} messages"
+        return f"{len(lines)} messages"
 
 
 def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -620,16 +639,13 @@ def _numbers(publication: Publication) -> dict[str, Any]:
     return {
         "quantities": [(q.name, q.value, q.standard_error) for q in publication.quantities],
         "tables": [
-            (
-                [(axis.attribute, axis.categories) for axis in table.axes],
-                table.values,
-                table.standard_errors,
-                table.unbiased,
-                table.reported,
-            )
+            [getattr(table, field) for field in Table.__struct_fields__]
             for table in publication.tables
         ],
-        "listings": [(listed.name, listed.rows) for listed in publication.listings],
+        "listings": [
+            (listed.name, [column.name for column in listed.columns], listed.rows)
+            for listed in publication.listings
+        ],
         "randomization": publication.randomization,
     }
 

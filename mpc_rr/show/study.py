@@ -1,13 +1,15 @@
 """What people see of a study before it runs, and when it has ended."""
 
+import math
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.text import Text
 
 from mpc_rr.agents.consent import Consent, Line, Question
-from mpc_rr.errors import InternalError, plain
+from mpc_rr.errors import InternalError, plain, plain_lines
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
@@ -46,24 +48,27 @@ SURE = 0.9995
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
     console.print(Text(plain(f"{means.title} (study {means.study})"), style="bold"))
-    for line in means.description.splitlines():  # set apart: these are its author's words
-        say(console, f"│ {line}")
+    if means.description:  # set apart on every line of the screen: these are not our words
+        say(console, "Its author writes:")
+        console.print(_indented(means.description))
     few = "" if means.minimum >= means.parties else f", at least {means.minimum:,}"
     who = "only people whom its registrar admits (--pass)" if means.registrar else "open to anyone"
     say(console, f"Asked of {means.parties:,} parties{few}; {who}:")
     for asked in means.questions.values():
-        say(console, _asked(asked))
+        console.print(_indented(_asked(asked)))
     say(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
         about = ", ".join(told.event.attributes) or "whatever you answer"
-        say(console, f"  {about}: {told.how}; seen {told.seen}; {_cost_of(told)}")
+        console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {_cost_of(told)}"))
     say(console, _whole_record(means))
     for caution in (*means.compared, *means.cautions):
-        say(console, str(caution), "Warning")
+        said = f"{caution.text} Its organizers could prevent it by {caution.prevented_by}."
+        say(console, caution.text if caution in means.compared else said, "Warning")
     for note in means.notes:
         say(console, note, "Note")
     if means.adds == 0:
-        say(console, "All of this is in your ledger already: nothing is added.")
+        but = ", but see the warning" if means.compared else ""
+        say(console, f"All of this is in your ledger already: no ε is added{but}.")
     if means.spent_before != 0 or means.budget is not None:
         within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
         say(
@@ -73,15 +78,21 @@ def show_consent(console: Console, means: Consent) -> None:
         )
 
 
+def _indented(text: str) -> Padding:
+    """A text that stays indented however it is wrapped."""
+    return Padding(Text(plain_lines(text)), (0, 0, 0, 4))
+
+
 def _asked(asked: Question) -> str:
     """A question by its true name first: what it is called elsewhere is its author's choice."""
     words = [word for word in dict.fromkeys((asked.label, asked.question)) if word != asked.name]
+    called = "".join(f", “{word}”" for word in words)
     shown = [
-        name if name == title else f"{name} (shown as {title})"
+        name if name == title else f"{name} (shown as “{title}”)"
         for name, title in asked.answers.items()
     ]
-    own = "" if asked.own is None else f"; yours: {asked.own}"
-    return f"  {': '.join((asked.name, *words))}  [{', '.join(shown)}]{own}"
+    own = "" if asked.own is None else f"\n  your answer: {asked.own}"
+    return f"{asked.name}{called}: {', '.join(shown)}{own}"
 
 
 def _epsilon(epsilon: float | None) -> str:
@@ -100,7 +111,7 @@ def _whole_record(means: Consent) -> str:
     failing = f" (δ = {means.delta:.2g})" if means.delta else ""
     known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}. "
     worst = f"For your whole record: {known}{means.in_words}"
-    if means.central_epsilon is None or means.central_epsilon == means.epsilon:
+    if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
     expected = f"{_epsilon(means.central_epsilon)} (δ = {means.central_delta:.2g})"
     return f"{worst} Expected: whoever sees only the totals is held to {expected}."

@@ -179,6 +179,12 @@ def test_masks_of_two_rosters_differ_even_if_the_system_repeats_itself(monkeypat
 EXACT = make_study(9, (2, 3), protocol=ExactPairs())
 
 
+def about(*names):
+    """A study of exact counts about these."""
+    schema = Schema(tuple(Attribute(name, "nominal", ("x", "y", "z")) for name in names))
+    return msgspec.structs.replace(EXACT, name="about-them", schema=schema)
+
+
 def test_who_was_counted_is_asked_before_she_joins_again():
     account = Account()
     account.charge(EXACT, RECORD)
@@ -202,8 +208,16 @@ def test_who_was_counted_is_asked_before_she_joins_again():
         make_study(9, (2, 3), protocol=ExactPairs(sum="secure_sum")),
         make_study(9, (2, 3, 4), name="one-more", protocol=ExactPairs()),
         make_study(9, (5, 5), name=EXACT.name, protocol=ExactPairs()),
+        about("a0", "b1"),
     ],
-    ids=["renamed", "another minimum", "an option", "another question", "other categories"],
+    ids=[
+        "renamed",
+        "another minimum",
+        "an option",
+        "another question",
+        "other categories",
+        "one question in common",
+    ],
 )
 def test_a_study_need_not_be_repeated_as_it_was_to_be_compared(other):
     """One number in the file was changed, and the same sum could be had without somebody."""
@@ -219,9 +233,7 @@ def test_studies_about_something_else_are_not_compared():
     account = Account()
     account.charge(EXACT, RECORD)
     account.disclose(EXACT, HERE)
-    attributes = tuple(Attribute(f"b{k}", "nominal", ("x", "y")) for k in range(2))
-    about = msgspec.structs.replace(EXACT, name="other", schema=Schema(attributes))
-    account.check(about, RECORD)
+    account.check(about("b0", "b1"), RECORD)
     account.check(make_study(9, (2, 3), name="third", protocol=RRJoint(epsilon=1.0)), RECORD)
 
 
@@ -364,12 +376,18 @@ def test_the_screen_shows_true_names_and_ones_own_answer():
     false = "What you would disclose:\n  nothing; ε = 0.01"
     study = msgspec.structs.replace(STUDY, schema=schema, description=false)
     shown = io.StringIO()
-    console = Console(file=shown, width=200)
-    show_consent(console, consent_to(study, Account(), (0, 1)))
+    show_consent(Console(file=shown, width=200), consent_to(study, Account(), (0, 1)))
     said = shown.getvalue()
-    answers = "[positive (shown as blue), negative (shown as red)]"
-    assert f"hiv: favourite colour  {answers}; yours: positive" in said
-    assert "│ What you would disclose:\n│   nothing" in said
+    padded = msgspec.structs.replace(
+        study, description="x" + " " * 98 + "For your whole record: ε = 0"
+    )
+    narrow = io.StringIO()
+    show_consent(Console(file=narrow, width=100), consent_to(padded, Account()))
+    assert narrow.getvalue().count("\nFor your whole record") == 1  # ours
+    answers = "positive (shown as “blue”), negative (shown as “red”)"
+    assert f"    hiv, “favourite colour”: {answers}" in said
+    assert "      your answer: positive" in said
+    assert "    What you would disclose:" in said
     assert said.count("\nWhat you would disclose") == 1
     assert "hiv, a1: randomized" in said
 
@@ -565,6 +583,13 @@ def test_a_party_and_a_host_keep_one_ledger_for_a_person(tmp_path):
         account.charge(STUDY, RECORD)
     with StoredAccount.open_many(tmp_path, ["ann"]) as accounts:
         assert accounts["ann"].ledger.spent == 1.5
+
+
+def test_a_person_is_known_however_her_name_is_encoded(tmp_path):
+    with StoredAccount.open(tmp_path, person="José") as account:
+        account.charge(STUDY, RECORD)
+    with StoredAccount.open(tmp_path, person="Jose\u0301 ") as account:
+        assert account.ledger.spent == 1.5
 
 
 def test_one_folder_is_not_both_a_persons_and_many_peoples(tmp_path):

@@ -10,6 +10,8 @@ from cli_helpers import STUDY
 TYPED = {
     "no": (b"n\n", b"you declined; nothing was sent"),
     "yes": (b"y\n", b"no MQTT broker answers"),
+    "the end of what is typed": (b"\x04", b"you declined; nothing was sent"),
+    "an interrupt": (b"\x03", b"you declined; nothing was sent"),
 }
 
 
@@ -50,6 +52,7 @@ def test_a_person_at_a_terminal_is_asked_before_anything_is_sent(small, answer):
     assert b"What you would disclose" in shown
     assert b"The study is open" in shown
     assert ends_with in shown
+    assert b"Traceback" not in shown
     assert code == 1
 
 

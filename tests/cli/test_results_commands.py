@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from cli_helpers import RANDOMIZED, assert_one_line
 
+from mpc_rr.agents.account import StoredAccount
+from mpc_rr.study.file import load_scenario
+
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
 
@@ -26,7 +29,7 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     assert code == 0
     said = " ".join(out.split())
     assert "sport: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
-    assert "seen by everybody, under your name; ε = 1.39 (a 50:50 guess" in said
+    assert "under the name you take part with (random, unless you give one); ε = 1.39" in said
     assert "For your whole record: ε = " in said
     assert "Someone who starts at 50:50 on a guess about you can become at most 95.7 % sure" in said
     code, out, err = here(
@@ -103,3 +106,39 @@ def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says, here):
     code, out, err = here(*arguments, cwd=finished.parent)
     assert (code, out) == (2, "")
     assert_one_line(err, says)
+
+
+def test_a_ledger_is_shown_and_what_is_not_there_is_told(small, here):
+    (small / "random.toml").write_text(RANDOMIZED)
+    study = load_scenario(small / "random.toml").study
+    with StoredAccount.open(small / "mine") as account:
+        account.charge(study, (0, 1))
+    code, out, _ = here("ledger", small / "mine")
+    assert code == 0
+    assert "In all, against whoever sees all that was sent: ε = " in out
+    code, out, _ = here("ledger", small / "mine", "--json")
+    assert [took["study"] for took in json.loads(out)["studies"]] == ["small"]
+    with StoredAccount.open(small / "many", person="ann") as account:
+        account.charge(study, (0, 1))
+    for extra in ((), ("--forget", "--yes")):
+        code, _, err = here("ledger", small / "many", "--id", "anne", *extra)
+        assert code == 2
+        assert_one_line(err, "keeps no ledger of 'anne'")
+    code, _, err = here("ledger", small / "many", "--id", "ann", "--forget", "--yes")
+    assert code == 0
+    assert "The secret was erased" in err
+    code, out, _ = here("ledger", small / "many", "--id", "ann")
+    assert "small (erased)" in out
+    code, _, err = here("ledger", small / "many", "--adopt", small / "people.csv", "--id", "sport")
+    assert code == 2
+    assert_one_line(err, "nothing is to be adopted")
+    code, _, err = here("ledger", small / "nowhere")
+    assert code == 2
+    assert_one_line(err, "there is no state folder")
+
+
+def test_what_is_no_receipt_of_this_run_accuses_nobody(finished, here, tmp_path):
+    (tmp_path / "none.jsonl").write_text("{}\n")
+    code, _, err = here("verify", finished, "--receipt", tmp_path / "none.jsonl")
+    assert code == 2
+    assert_one_line(err, "is not a receipt of this study")

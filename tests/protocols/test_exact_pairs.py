@@ -365,3 +365,12 @@ def test_too_few_people_for_suppression_end_the_study_plainly():
     outcome, _ = simulate(study, RECORDS[:4])
     assert outcome.result is None
     assert "too few people" in outcome.cause
+
+
+def test_the_screen_says_how_many_may_pool_what_they_know_if_no_more_come_than_must():
+    study = make_study(30, SIZES, minimum=10, protocol=ExactPairs(noise_epsilon=1.0))
+    (event,) = study.disclosures
+    assert event.withstands == 5
+    assert "as long as at most 5 parties pool what they know" in event.how
+    (masked,) = ExactPairs(noise_epsilon=1.0, sum="masked_sum").disclosures(study.setting)
+    assert masked.withstands == 15  # there noise is reckoned for those who stay of all

@@ -122,8 +122,8 @@ async def _once_party(session: PartySession, board: Board, values: Mapping[str, 
         check=lambda message: _check_hashes(len(fields), message),
     )  # fmt: skip
 
-    # Step 2: open them. Another attempt with other commitments could follow what is seen now.
-    session.point_of_no_return()
+    # Step 2: open them. From here on there is no other attempt (openings reveal): with other
+    # commitments it could follow what is seen now.
     openings = await post_party(
         session, board, Openings, Openings(board.head, hidden, salts),
         check=lambda message: _check_openings(len(fields), message), even_if_ended=True,
@@ -159,7 +159,6 @@ async def _once_coordinator(
     committed = await post_coordinator(
         session, board, Commitments, check=lambda message: _check_hashes(len(fields), message)
     )
-    session.point_of_no_return()
     openings = await post_coordinator(
         session, board, Openings, check=lambda message: _check_openings(len(fields), message)
     )

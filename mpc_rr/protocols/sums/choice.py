@@ -42,8 +42,8 @@ MOST_FOR_SECURE_SUM = 40
 PARCEL_OVERHEAD_BYTES = 512
 """More than an envelope's header, signature and sealing add to a share."""
 UNPROVED = Note(
-    text="Nobody proves to have added one record. One dishonest party can move the counts by any "
-    "number of people, as long as they remain possible (docs/threat-model.md)."
+    text="Nobody has to prove that they added exactly one record. One dishonest party can move the "
+    "counts by any number of people, as long as they remain possible (docs/threat-model.md)."
 )
 OPEN_MASKS = Caution(
     "In this open study a coordinator that deviates from the protocol can learn any one record: "
