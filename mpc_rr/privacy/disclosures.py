@@ -149,7 +149,7 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
         how = super().how
         if self.views == 1:
             return how
-        return f"{how}. A party answers one of {self.views} such sets; this is the dearest"
+        return f"{how}. A party answers one of {self.views} sets; this is in the dearest"
 
 
 class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
@@ -319,9 +319,7 @@ def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
         if all(isinstance(event, NoisySum) for event in events):
             return f"Only totals with noise are seen. {in_words(cost, you=you, source='them')}"
         worst = in_words(cost, you=you)
-        return (
-            f"Only totals are seen. That is at worst, if all others pooled what they know. {worst}"
-        )
+        return f"Only totals are seen. At worst, all others pool what they know. {worst}"
     return in_words(cost, you=you)
 
 
