@@ -257,10 +257,12 @@ class Account:
 def _shared(event: Disclosure, earlier: Sequence[Disclosure]) -> bool:
     """Whether earlier events are about the same, so that two results could be compared.
 
-    One attribute in common is enough: a study need not be repeated as it was to be compared.
+    One attribute in common is enough: a study need not be repeated as it was to be compared. What
+    is about no attribute by name may be about all of them.
     """
     return any(
-        not {*event.attributes}.isdisjoint(other.attributes)
+        not (event.attributes and other.attributes)
+        or not {*event.attributes}.isdisjoint(other.attributes)
         for other in earlier
         if other.compared is not None or isinstance(other, Recorded)
     )
@@ -320,9 +322,13 @@ def _file_of(person: str | None) -> str:
     """In which file a person's ledger is; what identifies her does not show in its name."""
     if person is None:
         return FILE
-    known_as = unicodedata.normalize("NFC", person.strip())
-    hashed = hashlib.sha256(b"mpc-rr person\0" + known_as.encode()).hexdigest()
+    hashed = hashlib.sha256(b"mpc-rr person\0" + known_as(person).encode()).hexdigest()
     return f"person-{hashed[:32]}.json"
+
+
+def known_as(person: str) -> str:
+    """What identifies a person, however it is encoded."""
+    return unicodedata.normalize("NFC", person.strip())
 
 
 ROWS_OF_V1 = "record-*.json"

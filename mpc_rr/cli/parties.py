@@ -15,7 +15,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from mpc_rr.agents.account import Account, StoredAccount
+from mpc_rr.agents.account import Account, StoredAccount, known_as
 from mpc_rr.agents.consent import Consent, consent_to
 from mpc_rr.agents.roster import is_party_name
 from mpc_rr.agents.terms import Terms
@@ -273,8 +273,8 @@ def _persons(csv: Path, column: str, first: int | None, last: int | None) -> lis
     if "" in persons:
         row = first + persons.index("")
         raise InputError(f"{csv}: record {row} has nothing in column {column!r}: whose is it?")
-    times = Counter(everybody)
-    twice = [person for person in persons if times[person] > 1]
+    times = Counter(map(known_as, everybody))
+    twice = [person for person in persons if times[known_as(person)] > 1]
     if twice:
         raise InputError(
             f"{csv}: column {column!r} has {twice[0]!r} twice; it must tell people apart"

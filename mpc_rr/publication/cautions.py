@@ -54,6 +54,8 @@ def _by_event(events: Sequence[Disclosure]) -> list[Caution]:
             text = "The author of this protocol does not state what it discloses."
             found.append(Caution(text, "a protocol whose author states it"))
         if isinstance(event, Masked) and event.recommended == "none":
-            text = f"No mask is recommended for {names}: it is published as it is, under your name."
+            text = (
+                f"No mask is recommended for “{names}”: it is published as it is, under your name."
+            )
             found.append(Caution(text, f"a mask of your choice (--mask {names}=noise:…)"))
     return found

@@ -83,7 +83,7 @@ ALL_ANSWERS = "no answer that came in time was left out"
 RECEIPT = "all messages of the receipt are in the transcript"
 COUNTED = "result.json names those as counted or absent who are so in the transcript"
 PUBLISHED = "what result.json publishes follows from the transcript"
-WORDS = "findings, notes and what it cost each party follow from the transcript"
+WORDS = "findings, notes, labels, titles, figures and privacy costs follow from the transcript"
 SHEETS = "the CSV files are those that result.json lists"
 CLOSED = "the coordinator closed the run with this transcript and this result"
 STATED = "transport, seed, rejected messages and costs are as the coordinator signed them"
@@ -276,7 +276,7 @@ class _Examined:
         cannot_tell(NETWORK, "only the coordinator saw that: it is its word")
         origin = file.protocol.origin or "unknown"
         here = protocol_head(self.study).origin
-        cannot_tell(CODE, f"theirs came from: {origin} (the coordinator's word); run here: {here}")
+        cannot_tell(CODE, f"theirs came from: {origin} (as result.json says); run here: {here}")
 
     # ── The transcript ─────────────────────────────────────────────────────────────────────────
 
@@ -637,13 +637,16 @@ def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
 def _numbers(publication: Publication) -> dict[str, Any]:
     """What a publication says besides sentences: names, axes and values."""
     return {
-        "quantities": [(q.name, q.value, q.standard_error) for q in publication.quantities],
+        "quantities": [
+            (q.name, q.value, q.kind, q.standard_error, q.low, q.high)
+            for q in publication.quantities
+        ],
         "tables": [
             [getattr(table, field) for field in Table.__struct_fields__]
             for table in publication.tables
         ],
         "listings": [
-            (listed.name, [column.name for column in listed.columns], listed.rows)
+            (listed.name, [(c.name, c.kind) for c in listed.columns], listed.rows)
             for listed in publication.listings
         ],
         "randomization": publication.randomization,

@@ -47,7 +47,8 @@ SURE = 0.9995
 
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
-    console.print(Text(plain(f"{means.title} (study {means.study})"), style="bold"))
+    say(console, f"Study {means.study}. Its title:")
+    console.print(_indented(means.title))
     if means.description:  # set apart on every line of the screen: these are not our words
         say(console, "Its author writes:")
         console.print(_indented(means.description))

@@ -14,10 +14,11 @@ import pytest
 from helpers import make_study, setting
 from rich.console import Console
 
-from mpc_rr.agents.account import Account, StoredAccount, adopt_rows
+from mpc_rr.agents.account import Account, StoredAccount, _shared, adopt_rows
 from mpc_rr.agents.consent import consent_to
 from mpc_rr.agents.ledger_file import Occasion, StateError
 from mpc_rr.errors import Declined, InputError
+from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.privacy.ledger import OverdrawnError
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -227,6 +228,14 @@ def test_a_study_need_not_be_repeated_as_it_was_to_be_compared(other):
     with pytest.raises(Declined, match="in only one"):
         account.check(other, RECORD)
     account.check(other, RECORD, again=True)
+
+
+def test_what_nobody_states_may_be_about_the_same():
+    """A protocol whose author does not say what it discloses is compared with everything."""
+    exact, unstated = EXACT.disclosures[0], Unstated()
+    assert _shared(unstated, [exact])
+    assert _shared(exact, [unstated])
+    assert _shared(unstated, [unstated])
 
 
 def test_studies_about_something_else_are_not_compared():

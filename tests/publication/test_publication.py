@@ -37,6 +37,7 @@ from mpc_rr.publication.parts import (
     Sheet,
     Table,
 )
+from mpc_rr.results import verification
 from mpc_rr.results.alike import texts_alike
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Contradicted
@@ -484,7 +485,7 @@ def test_a_folder_in_earlier_words_is_not_called_forged(earlier_folders, name, t
     """Sentences, and what is reckoned for whom, have changed since; the numbers have not."""
     folder = earlier_folders / name
     claims = {claim.claim: claim for claim in verify(folder)}
-    words = "findings, notes and what it cost each party follow from the transcript"
+    words = verification.WORDS
     assert claims[words].verdict == "not confirmable"
     if name != "block_aggregation":  # its tables were not rounded, as they must be now
         publish_anew(folder, tmp_path / "new")
