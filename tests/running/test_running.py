@@ -217,6 +217,8 @@ def test_wrong_arguments_are_told(wrong, says):
         wrong()
 
 
+# What other tests left for the collector is not this one's.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_a_cancelled_study_prints_nothing(capfd):
     heard = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
