@@ -2,13 +2,7 @@
 
 from collections.abc import Sequence
 
-from mpc_rr.privacy.disclosures import (
-    Caution,
-    Disclosure,
-    InGroup,
-    Masked,
-    Unstated,
-)
+from mpc_rr.privacy.disclosures import Caution, Disclosure, InGroup, Masked, Unstated
 from mpc_rr.publication.ending import Setting
 
 FEW = 0.5
@@ -24,9 +18,7 @@ def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
         if any(isinstance(event, InGroup) for event in in_crowd):
             others, learned = "all others in your group", "which of the published values are yours"
         elif any(isinstance(event, Masked) for event in in_crowd):
-            learned = (
-                "your true values; and whoever runs some of them knows which candidates are not"
-            )
+            learned = "your true values"
         found.append(
             Caution(
                 "The study is open: anyone may take part under any number of names, the "

@@ -63,8 +63,7 @@ def show_consent(console: Console, means: Consent) -> None:
         console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {_cost_of(told)}"))
     say(console, _whole_record(means))
     for caution in (*means.compared, *means.cautions):
-        said = f"{caution.text} Its organizers could prevent it by {caution.prevented_by}."
-        say(console, caution.text if caution in means.compared else said, "Warning")
+        say(console, str(caution), "Warning")
     for note in means.notes:
         say(console, note, "Note")
     if means.adds == 0:

@@ -430,8 +430,12 @@ def test_a_draft_keeps_what_was_made_before_a_part_failed():
 @pytest.fixture(scope="module")
 def old_folders(tmp_path_factory):
     """Folders as commit 723af55 wrote them, one for each kind of study."""
-    place = tmp_path_factory.mktemp("format-1")
-    with tarfile.open(ROOT / "tests" / "golden" / "format-1.tar.xz") as archive:
+    return unpacked("format-1", tmp_path_factory)
+
+
+def unpacked(name, tmp_path_factory):
+    place = tmp_path_factory.mktemp(name)
+    with tarfile.open(ROOT / "tests" / "golden" / f"{name}.tar.xz") as archive:
         archive.extractall(place, filter="data")
     return place
 
@@ -468,10 +472,7 @@ def test_a_folder_of_format_1_is_verified_reported_and_brought_to_format_2(
 @pytest.fixture(scope="module")
 def earlier_folders(tmp_path_factory):
     """Folders of format 2 as commit 2c1ebbf wrote them, by the rules of then."""
-    place = tmp_path_factory.mktemp("format-2")
-    with tarfile.open(ROOT / "tests" / "golden" / "format-2.tar.xz") as archive:
-        archive.extractall(place, filter="data")
-    return place
+    return unpacked("format-2", tmp_path_factory)
 
 
 EARLIER = [
