@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.errors import plain_lines
-from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.disclosures import Privacy, bounded
 from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
 from mpc_rr.show import charts
 from mpc_rr.show.words import Words, number, price
@@ -91,12 +91,11 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
         ("as the paper counts it", _epsilon(privacy.claimed_epsilon)),
         ("whoever sees only totals", central),
     ]
-    events = [
-        (words.attributes(e.attributes), e.how, e.what, _epsilon(None if e.cost == float("inf")
-                                                                  else e.cost), e.seen)
-        for e in privacy.events
-    ]  # fmt: skip
-    rows = [(a, h if h == w or not w else f"{h} ({w})", eps, seen) for a, h, w, eps, seen in events]
+    rows = []
+    for event in privacy.events:
+        stage = f" ({event.what})" if event.what.isidentifier() else ""  # a protocol's own name
+        about, cost = words.attributes(event.attributes), _epsilon(bounded(event.cost))
+        rows.append((about, event.how + stage, cost, event.seen))
     return (
         f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
         + rows_table(("against", "ε"), readings)
