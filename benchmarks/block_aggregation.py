@@ -20,8 +20,9 @@ import aiomqtt
 import numpy as np
 
 from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.rights import draw_mailbox
 from mpc_rr.protocols.block_aggregation import BlockAggregation
-from mpc_rr.randomness import SeededRandomness
+from mpc_rr.randomness import SeededRandomness, SystemRandomness
 from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults
@@ -65,16 +66,18 @@ def scenario(data, parties):
 async def bare(url, messages, size):
     """Seconds to publish and receive so many messages of one size."""
     payload = bytes(size)
-    options = {"username": url.user, "password": url.password}
+    mailbox = draw_mailbox(SystemRandomness())
+    user, password = url.login(mailbox)
+    options = {"username": user, "password": password}
     async with aiomqtt.Client(url.host, url.port, **options) as reader:
-        await reader.subscribe("bare/#", qos=1)
+        await reader.subscribe("mpc_rr/bare/coordinator/#", qos=1)
         async with aiomqtt.Client(url.host, url.port, **options) as writer:
             started = time.perf_counter()
             window = asyncio.Semaphore(IN_FLIGHT)
 
             async def send():
                 async with window:
-                    await writer.publish("bare/x", payload, qos=1)
+                    await writer.publish(f"mpc_rr/bare/coordinator/{mailbox}", payload, qos=1)
 
             async def receive():
                 count = 0
@@ -94,7 +97,8 @@ def main():
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     planned = scenario(options.data, options.parties)
-    with embedded_broker() as url:
+    with embedded_broker() as broker:
+        url = broker.coordinator
         started = time.perf_counter()
         outcome = run_study(planned, broker=url).outcome
         seconds = time.perf_counter() - started

@@ -171,7 +171,8 @@ def measure_once(parties, hosts, coordinator):
     study = planned.study
     plan = study.protocol.options_in(study.setting).plan(parties)
     cells, bits = 1230, parties.bit_length()
-    with embedded_broker() as url:
+    with embedded_broker() as broker:
+        url = broker.coordinator
         used, clock = cpu_seconds(), Clock(planned.party_names(), hosts)
         result = run_study(planned, broker=url, hosts=hosts, watch=clock.watch)
         used = cpu_seconds() - used

@@ -73,7 +73,8 @@ def key_floor(parties):
 
 
 def measure(records, parties, protocol):
-    with embedded_broker() as url:
+    with embedded_broker() as broker:
+        url = broker.coordinator
         with Operations() as operations:
             started = time.perf_counter()
             result = run_study(scenario(records, parties, protocol), broker=url)

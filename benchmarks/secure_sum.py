@@ -32,6 +32,7 @@ import numpy as np
 
 from mpc_rr.crypto import hpke, identity
 from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.rights import draw_mailbox
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.running import run_study
@@ -149,16 +150,19 @@ def messages_of(outcome):
 
 async def broker_floor(url, up, down) -> float:
     """Two bare aiomqtt clients, as in the study; QoS 1, 64 in flight, the same socket options."""
+    mailbox = draw_mailbox(SystemRandomness())
+    user, password = url.login(mailbox)
+    up_topic, down_topic = f"mpc_rr/floor/coordinator/{mailbox}", "mpc_rr/floor/all"
     options = {
-        "username": url.user,
-        "password": url.password,
+        "username": user,
+        "password": password,
         "socket_options": [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
     }
     async with (
         aiomqtt.Client(url.host, url.port, **options) as above,
         aiomqtt.Client(url.host, url.port, **options) as below,
     ):
-        for client, topic in ((above, "floor/up"), (below, "floor/down")):
+        for client, topic in ((above, up_topic), (below, down_topic)):
             client.pending_calls_threshold = 1000
             await client.subscribe(topic, qos=1)
         payloads = {size: bytes(size) for size in {*up, *down}}
@@ -177,13 +181,14 @@ async def broker_floor(url, up, down) -> float:
                 await anext(client.messages)
 
         started = time.perf_counter()
-        await asyncio.gather(publish(below, "floor/up", up), receive(above, len(up)))
-        await asyncio.gather(publish(above, "floor/down", down), receive(below, len(down)))
+        await asyncio.gather(publish(below, up_topic, up), receive(above, len(up)))
+        await asyncio.gather(publish(above, down_topic, down), receive(below, len(down)))
         return time.perf_counter() - started
 
 
 def measure(parties: int) -> dict:
-    with embedded_broker() as url:
+    with embedded_broker() as broker:
+        url = broker.coordinator
         with Operations() as operations:
             started = time.perf_counter()
             result = run_study(scenario(parties), broker=url)

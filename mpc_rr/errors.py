@@ -7,7 +7,8 @@
     │   ├── ScenarioError     the scenario or study file
     │   ├── SchemaError       the attributes asked for
     │   └── DataError         a record or a CSV file
-    ├── BrokerError           no broker, wrong credentials, port taken           (exit code 1)
+    ├── BrokerError           no broker, port taken, connection lost             (exit code 1)
+    │   └── BrokerRefusal     the broker is there and does not let us            (exit code 1)
     ├── ResultsError          the result folder cannot be written                (exit code 1)
     ├── InternalError         a fault of this program                            (exit code 1)
     └── StudyError            the study could not be finished                    (exit code 1)
@@ -20,6 +21,7 @@ Messages are one line: what is wrong, where, and what to do. A `DataError` quote
 wrong, to the person whose record it is; nothing else quotes a record, and none is ever sent.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -28,6 +30,9 @@ class MpcRrError(Exception):
     """Base of everything this package raises on purpose."""
 
     exit_code = 1
+    receipt: tuple[bytes, ...] = ()
+    """Where it ended a study for a party: the signed public messages that this party sent and
+    heard until then, with the verdict if there was one."""
 
 
 class InputError(MpcRrError):
@@ -52,6 +57,13 @@ class BrokerError(MpcRrError):
     """The MQTT broker cannot be reached, refuses us, or cannot be started."""
 
 
+class BrokerRefusal(BrokerError):
+    """The broker is there, but not for us: trying again would change nothing."""
+
+    may_pass = False
+    """Whether it also refuses those who have the right, for a while."""
+
+
 class ResultsError(MpcRrError):
     """The result folder cannot be written."""
 
@@ -66,9 +78,6 @@ class StudyError(MpcRrError):
     def __init__(self, message: str, culprits: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.culprits: tuple[str, ...] = tuple(sorted(set(culprits)))
-        self.receipt: tuple[bytes, ...] = ()
-        """Where a verdict ended it for a party: the signed public messages that it sent and heard
-        until then, the verdict included."""
 
 
 class Refused(StudyError):
@@ -151,6 +160,22 @@ def plain(text: str) -> str:
     return (
         "".join(_spelled(c) if p in places else c for p, c in enumerate(text)) if places else text
     )
+
+
+def quoted(name: str) -> str:
+    """Somebody else's name in a sentence of ours: its own quotation marks, and what looks like
+    them, do not end it, nor do many spaces set apart what comes after."""
+    shown = _QUOTATION_MARKS.sub('"', " ".join(plain(name).split()))
+    return f"“{shown}”"
+
+
+_QUOTATION_MARKS = re.compile(
+    "[\u00ab\u00bb\u02ba\u02dd\u02ee\u02f5\u02f6\u05f2\u05f4\u1cd3\u201c-\u201f\u2033\u2034\u2036\u2037"
+    "\u2057\u275d\u275e\u2760\u2e42\u3003\u301d-\u301f\uff02\U0001f676-\U0001f678]"
+    "|['`\u00b4\u02b9\u02bb-\u02be\u02c8\u02ca\u02cb\u055a\u055d\u05f3\u07f4\u07f5\u2018-\u201b\u2032\u2035"
+    "\u275b\u275c\ua78c\uff07]{2,}"
+)
+"""Unicode's double quotation marks and what looks like them; or two single ones."""
 
 
 def plain_lines(text: str) -> str:

@@ -1,14 +1,10 @@
 """What the tests of the command line share: a small study, and commands run as processes."""
 
-import asyncio
-import contextlib
 import re
 import sys
 
-import aiomqtt
 import processes
 from helpers import crosstabs
-from processes import LIMIT_S
 
 STUDY = """
 title = "Small"
@@ -50,34 +46,16 @@ def mpc_rr(*arguments, **options):
     return start(*arguments, **options).finish()
 
 
-EMBEDDED = re.compile(
-    'mqtt { host: "(.*?)", port: ([0-9]+).* user: "(.*?)", password: "(.*?)"', re.DOTALL
-)
+def until_all_listen(folder, process, connections):
+    """Wait until all connections of a run listen at its embedded broker, whose files are here.
 
-
-def listen_for(step, folder, process):
-    """Listen at the embedded broker of a process until there is a message of this step.
-
-    Whoever comes late to hear it hears it asked for: a silent party must be a part of the study.
+    Each has two subscriptions; of "coordinator/#" NATS makes two.
     """
 
-    async def heard(host, port, user, password):
-        client = aiomqtt.Client(host, int(port), username=user, password=password)
-        async with asyncio.timeout(LIMIT_S), client:
-            await client.subscribe("mpc_rr/#", qos=1)
-            async for message in client.messages:
-                if step.encode() in message.payload:
-                    break
-
     def happened():
-        with contextlib.suppress(OSError, StopIteration, aiomqtt.MqttError):
-            configuration = next(folder.glob("*/broker.conf")).read_text()
-            if found := EMBEDDED.search(configuration):
-                asyncio.run(heard(*found.groups()))
-                return True
-        return False
+        return len([*folder.glob("*/jetstream/**/$MQTT_msgs/obs/*")]) >= 2 * connections
 
-    process.until(happened, f"a message of step {step!r}")
+    process.until(happened, "all listen")
 
 
 def expected_counts():

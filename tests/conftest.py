@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 
 import hypothesis
+import observing
 import processes
 import pytest
 
@@ -56,8 +57,9 @@ def _no_process_outlives_its_test():
 
 @pytest.fixture(scope="session")
 def nats():
-    with embedded_broker() as url:
-        yield url
+    """The coordinator's address of an embedded broker, with which one may also take part."""
+    with embedded_broker(keys=observing.own_keys()) as broker:
+        yield broker.coordinator
 
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")

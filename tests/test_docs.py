@@ -136,13 +136,21 @@ def test_the_page_names_every_message_whose_class_is_called_otherwise_than_its_s
 
 # ── What people are told ───────────────────────────────────────────────────────────────────────
 
+SETS = ((("a", "b"), ("c", "d")), (("a", "c"), ("b", "d")), (("a", "d"), ("b", "c")))
 EXAMPLES = {
     "RandomizedResponse": {"combinations": 4, "keep": 0.5, "epsilon": 1.0},
+    "ClusteredResponse": {"epsilon": 3.0, "each": (1.0, 2.0)},
     "SubsetSelection": {"groups": 10, "epsilon": 2.0},
-    "AdaptiveResponse": {"truth": 0.5, "epsilon": 2.2, "claimed": 0.7, "views": 3},
+    "AdaptiveResponse": {"truth": 0.5, "epsilon": 2.2, "claimed": 0.7, "sets": SETS},
     "RandomizedSum": {"epsilon": 2.0, "claimed": 1.0, "crowd": 40, "expected": 60, "least": 50},
-    "ExactSum": {"crowd": 40, "expected": 60, "least": 50},
-    "NoisySum": {"epsilon": 1.0, "delta": 1e-9, "expected": 60, "least": 50},
+    "ExactSum": {"crowd": 40, "withstands": 24, "expected": 60, "least": 50},
+    "NoisySum": {
+        "epsilon": 1.0,
+        "delta": 1e-9,
+        "withstands": 24,
+        "expected": 60,
+        "least": 50,
+    },
     "Told": {},
     "InGroup": {"crowd": 5},
     "Masked": {"recommended": "noise:5"},

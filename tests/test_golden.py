@@ -2,7 +2,8 @@
 
 The values in ``tests/golden/`` were written by the version that wrote result format 1 (commit
 723af55; the groups of anonymous_survey are later: names no longer decide between equal records).
-So are the transcripts of the three scenarios with relays, which could not be seeded before.
+So are the transcripts of the three scenarios with relays, which could not be seeded before, and of
+masked sums, in which more neighbours must answer since rules 3.
 Values that are drawn are later still: draws are exact, and come from a secret. After a change of
 words that is meant, ``MPC_RR_GOLDEN=write pytest -m 'sweep or not sweep' tests/test_golden.py``
 writes what people see anew; ``MPC_RR_GOLDEN=values`` also what is published.

@@ -79,7 +79,7 @@ def test_the_file_of_the_page_goes_through_every_command(mean, nats, way):
         assert found(json.loads(call("run", "mean.toml", *data, *how, "--out", name))) == MEAN
     assert "exact mean of income" in call("party", "mean.toml", "--explain")
 
-    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", *plugin]
+    url = ["--broker", nats.with_secrets(), *plugin]
     csv = ["--csv", mean / "people.csv"]
     agents = [
         coordinate("mean.toml", *url, "--json", "--out", "real", cwd=mean, **options),

@@ -4,10 +4,11 @@ Kept in a state folder of her own, or in memory for a simulation. An entry is on
 answer it stands for leaves the party.
 
 Answers are drawn by a pseudorandom function of a secret in the ledger, of what the study promises
-(`mpc_rr.study.definition.Study.promise`) and of the record. So the very same answer is given
-if the study is repeated or gets longer deadlines, if the party starts again after a crash, or if an
-old copy of the ledger was put back: that tells nothing new and costs nothing. What
-the secret costs in turn: ``docs/decisions/0017-answers-by-a-secret.md``.
+(`mpc_rr.study.definition.Study.promise`), of what the answer depends on besides, and of the record.
+So the very same answer is given if the study is repeated or gets longer deadlines, or if the party
+starts again after a crash; and, if it depends on the record alone, from an old copy of the ledger
+that was put back. That tells nothing new and costs nothing. What the secret costs in turn:
+``docs/decisions/0017-answers-by-a-secret.md``.
 
 Whether an earlier run could be compared with another one is decided here, for all protocols alike,
 from what they state that they disclose: `Account.check` before a party joins, `Account.disclose`
@@ -19,32 +20,35 @@ import contextlib
 import hashlib
 import math
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mpc_rr.agents.ledger_file import (
     FILE,
+    MARK,
     UNFINISHED,
     Occasion,
     StateError,
     TookPart,
     new_ledger,
     read_ledger,
+    write_file,
     write_ledger,
 )
-from mpc_rr.agents.locks import locked
+from mpc_rr.agents.locks import flush_folder, locked
 from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.envelope import encode_parts
-from mpc_rr.privacy.disclosures import Disclosure, Recorded
+from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure, Recorded
 from mpc_rr.privacy.ledger import Ledger
 from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
-RECORD_DIGITS = 64
-SALT_DIGITS_OF_V1 = 32
+MARK_BITS = 8
+"""At most so many are kept of a record's keyed hash."""
 
 
 class Account:
@@ -86,10 +90,25 @@ class Account:
         taken = self._taken(study)
         if taken is None:
             return list(study.disclosures)
-        if taken.runs or taken.answered or taken.drawn:
+        if taken.left:
             return [event for event in study.disclosures if event.anew and taken.runs]
-        entered = [*taken.events]  # at most, but nothing has left: what it will be is open
-        return [event for event in study.disclosures if event not in entered]
+        return [event for event in study.disclosures if event not in taken.events]
+
+    def before(self, study: Study) -> Ledger:
+        """Everything disclosed so far, but for what this study no longer is to cost.
+
+        Where nothing has left yet, what was entered for the study is only what it was to cost at
+        most. It may expect other people by now.
+        """
+        taken = self._taken(study)
+        if taken is None or taken.left:
+            return self.ledger
+        now = [event for event in taken.events if event in study.disclosures]
+        return Ledger(self.budget, [*self._others(taken), *now])
+
+    def _others(self, taken: TookPart) -> list[Disclosure]:
+        """What was disclosed in all other studies."""
+        return [e for took in self._file.participations if took is not taken for e in took.events]
 
     def comparable(self, study: Study) -> list[tuple[TookPart, str]]:
         """Earlier participations that a run could be compared with, and what could be learned."""
@@ -112,8 +131,8 @@ class Account:
         `Declined` if an earlier run could be compared with this one, unless she takes part
         ``again`` all the same; `InputError` if it is overdrawn, or about another record.
         """
-        taken = self._taken(study)
-        if taken is not None and taken.erased:
+        taken, unclear = self._taken(study), self._unclear(study)
+        if any(took is not None and took.erased for took in (taken, unclear)):
             raise Declined(
                 f"you took part in {study.name!r} before, and what could repeat it was erased "
                 "(mpc-rr ledger --forget): it cannot be answered again; nothing was sent"
@@ -129,7 +148,14 @@ class Account:
                 f"the same. In a second run, {learned}. No part of your record was sent. To take "
                 "part all the same, say --again"
             )
-        self.ledger.check(*self.planned(study))
+        if unclear is not None and not again:
+            raise Declined(
+                f"you took part in a study {study.name!r} before, by another file, and an earlier "
+                "version of this ledger does not say what that one promised. If it is the same "
+                "study, your answers would be drawn a second time. Nothing was sent. To answer it "
+                "as another study, at its full price, say --again"
+            )
+        self.before(study).check(*self.planned(study))
 
     def _taken(self, study: Study) -> TookPart | None:
         """This very study, whatever its title, its deadlines or its last day are now."""
@@ -140,17 +166,29 @@ class Account:
                 return took
         return None
 
-    def _tag(self, study: Study, record: Record) -> str:
-        return derived(self._secret, encode_parts(b"mpc-rr record v2", study.promise,
-                                                  _text(record))).hex()  # fmt: skip
+    def _unclear(self, study: Study) -> TookPart | None:
+        """A study of this name in a ledger of version 1, if it may be this one or another."""
+        if self._taken(study) is not None:
+            return None
+        named = [t for t in self._file.participations if t.study == study.name and not t.promise]
+        return named[-1] if named else None
+
+    def _mark(self, study: Study, record: Record) -> str:
+        """What is kept of a record: some bits of a keyed hash, the same ones in all studies.
+
+        The key stands beside it, so whoever has the ledger can try all records. They are therefore
+        so few that at least as many records remain possible as there are marks. It is a hash of
+        words: in which order a study has its attributes and categories does not matter.
+        """
+        said = sorted(
+            (a.name, a.text(c)) for a, c in zip(study.schema.attributes, record, strict=True)
+        )
+        words = [word.encode() for answer in said for word in answer]
+        hashed = derived(self._secret, encode_parts(b"mpc-rr record v4", *words))
+        return f"{MARK}{hashed[0] >> (MARK_BITS - mark_bits(study)):02x}"
 
     def _check_record(self, taken: TookPart, study: Study, record: Record) -> None:
-        if len(taken.record) > RECORD_DIGITS:
-            salt = bytes.fromhex(taken.record[:SALT_DIGITS_OF_V1])
-            own = salt.hex() + hashlib.sha256(salt + repr(tuple(record)).encode()).hexdigest()
-        else:
-            own = self._tag(study, record)
-        if taken.record != own:
+        if taken.record and taken.record != self._mark(study, record):
             raise InputError(
                 f"this ledger answered study {study.name!r} for another record; each person needs "
                 "a ledger of her own (--state, and --id in one folder); no part of the record was "
@@ -162,13 +200,15 @@ class Account:
     def charge(self, study: Study, record: Record, *, again: bool = False) -> None:
         """Enter what taking part costs, once for a study, before anything of the record leaves."""
         self.check(study, record, again=again)
-        if self._taken(study) is None:
-            self._file.participations.append(
-                TookPart(
-                    study.name, study.promise.hex(), study.digest.hex(),
-                    self._tag(study, record), [*study.disclosures],  # type: ignore[list-item]
-                )
-            )  # fmt: skip
+        taken, mark = self._taken(study), self._mark(study, record)
+        events: list[AnyDisclosure | Recorded] = [*study.disclosures]  # type: ignore[list-item]
+        if taken is None:
+            taken = TookPart(study.name, study.promise.hex(), study.digest.hex(), "", [])
+            self._file.participations.append(taken)
+        if taken.left:
+            events = taken.events
+        if (taken.record, taken.events) != (mark, events):
+            taken.record, taken.events = mark, events
             self._save()
 
     def disclose(self, study: Study, occasion: Occasion, *, again: bool = False) -> None:
@@ -180,7 +220,7 @@ class Account:
         assert taken is not None, "charge() comes first"
         if occasion not in taken.runs:
             self.check(study, again=again)
-            if taken.runs:
+            if taken.runs or not taken.events:  # nothing leaves for which nothing was entered
                 taken.events += self.planned(study)  # type: ignore[arg-type]
             taken.runs.append(occasion)
             self._save()
@@ -188,7 +228,8 @@ class Account:
     def settle(self, study: Study, events: Sequence[Disclosure]) -> None:
         """Enter what a study costs after all, instead of what it might have cost at most.
 
-        What was drawn for it has been paid for: after that, its price does not fall again.
+        What was drawn for it, or has left, has been paid for: after that, its price does not fall
+        again, and nothing is struck out.
         """
         taken = self._taken(study)
         assert taken is not None, "charge() comes first"
@@ -198,11 +239,12 @@ class Account:
                 f"study {study.name!r} asks for a higher ε than it announced; no part of the "
                 "record was sent"
             )
-        if cost < math.fsum(e.cost for e in taken.events) and (taken.answered or taken.drawn):
+        kept = taken.events if taken.left else []
+        if kept and cost <= math.fsum(event.cost for event in kept):
             return
-        others = [e for took in self._file.participations if took is not taken for e in took.events]
-        Ledger(self.budget, [*others]).check(*events)
-        taken.events = [*events]  # type: ignore[list-item]
+        added = [event for event in events if event not in kept]
+        Ledger(self.budget, [*self._others(taken), *kept]).check(*added)
+        taken.events = [*kept, *added]  # type: ignore[list-item]
         self._save()
 
     def once(
@@ -285,6 +327,12 @@ def _text(record: Record) -> bytes:
     return ",".join(map(str, record)).encode()
 
 
+def mark_bits(study: Study) -> int:
+    """How many bits are kept of a record: of n possible ones √n marks at most, and never 257."""
+    possible = math.prod(study.schema.sizes)
+    return min(MARK_BITS, (possible.bit_length() - 1) // 2)
+
+
 class StoredAccount(Account):
     """A ledger in a file: whole or not at all."""
 
@@ -302,7 +350,8 @@ class StoredAccount(Account):
         """A person's ledger in this folder, for this process alone while the context lasts."""
         with _to_itself(folder):
             _check_whose(folder, by_id=person is not None)
-            yield cls(folder / _file_of(person), budget)
+            file = folder / FILE if person is None else _files_of(folder, [person])[person]
+            yield cls(file, budget)
 
     @classmethod
     @contextlib.contextmanager
@@ -312,18 +361,74 @@ class StoredAccount(Account):
         """The ledgers of a host: one for each person, by what identifies her in its file."""
         with _to_itself(folder):
             _check_whose(folder, by_id=True)
-            yield {person: cls(folder / _file_of(person), budget) for person in persons}
+            files = _files_of(folder, persons)
+            yield {person: cls(file, budget) for person, file in files.items()}
 
     def _save(self) -> None:
         write_ledger(self._file, self._path)
 
 
-def _file_of(person: str | None) -> str:
-    """In which file a person's ledger is; what identifies her does not show in its name."""
-    if person is None:
-        return FILE
+NAMES_KEY = "names.key"
+"""The file with the key of the names of a folder's ledgers."""
+KEYED_NAME = re.compile(r"person-[0-9a-f]{40}\.json")
+
+
+def _files_of(folder: Path, persons: Iterable[str]) -> dict[str, Path]:
+    """In which files the ledgers of these persons are; their names tell nobody who has no key.
+
+    Ledgers whose names were hashes without a key are given such names.
+    """
+    key, found = _names_key(folder), {}
+    for person in persons:
+        found[person] = file = folder / _keyed_name(key, person)
+        before = folder / _name_before(person)
+        if before.exists():
+            if file.exists():
+                raise StateError(
+                    f"{folder} has two ledgers of {person!r}, {before.name} and {file.name}: put "
+                    "away the one in which less was spent"
+                )
+            _rename(before, file)
+    return found
+
+
+def _names_key(folder: Path) -> bytes:
+    file = folder / NAMES_KEY
+    try:
+        if file.exists():
+            key = bytes.fromhex(file.read_text(encoding="ascii"))
+            if len(key) == KEY_BYTES:
+                return key
+            raise ValueError(f"it does not have {KEY_BYTES} bytes")  # noqa: TRY301
+    except (OSError, ValueError) as error:
+        raise StateError(f"{file} cannot be used ({error}); put back a copy of it") from None
+    if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob("person-*.json")):
+        raise StateError(
+            f"{file} is missing: without it nobody can tell whose the ledgers in {folder} are; "
+            "put back a copy of it"
+        )
+    key = SystemRandomness().bytes(KEY_BYTES)
+    write_file(key.hex().encode(), file)
+    return key
+
+
+def _keyed_name(key: bytes, person: str) -> str:
+    hashed = derived(key, encode_parts(b"mpc-rr person v2", known_as(person).encode()))
+    return f"person-{hashed.hex()[:40]}.json"
+
+
+def _name_before(person: str) -> str:
+    """What the file was called when no key was needed to find it."""
     hashed = hashlib.sha256(b"mpc-rr person\0" + known_as(person).encode()).hexdigest()
     return f"person-{hashed[:32]}.json"
+
+
+def _rename(file: Path, target: Path) -> None:
+    try:
+        os.replace(file, target)  # noqa: PTH105
+        flush_folder(file.parent)
+    except OSError as error:
+        raise StateError(f"{file} cannot be renamed: {error.strerror}") from None
 
 
 def known_as(person: str) -> str:
@@ -354,17 +459,20 @@ def adopt_rows(folder: Path, persons: Sequence[str]) -> int:
     """Turn ledgers by row number into those of the persons who stood in these rows."""
     with _to_itself(folder):
         moves: dict[Path, Path] = {}
+        taken: list[Path] = []
+        key = _names_key(folder)
         for file in sorted(folder.glob(ROWS_OF_V1)):
             number = file.stem.removeprefix("record-")
             if not number.isdigit() or not 1 <= int(number) <= len(persons):
                 raise StateError(f"{file} is of a row that the file of people does not have")
             read_ledger(file)
-            moves[file] = folder / _file_of(persons[int(number) - 1])
-        taken = [target for target in moves.values() if target.exists()]
+            person = persons[int(number) - 1]
+            moves[file] = folder / _keyed_name(key, person)
+            taken += [n for n in (moves[file], folder / _name_before(person)) if n.exists()]
         if taken or len(set(moves.values())) < len(moves):
             raise StateError(f"two ledgers in {folder} would be of one person; nothing was changed")
         for file, target in moves.items():
-            os.replace(file, target)  # noqa: PTH105
+            _rename(file, target)
         return len(moves)
 
 

@@ -90,7 +90,7 @@ def consent_to(
 ) -> Consent:
     """What taking part in a study would mean to the owner of a ledger."""
     events = study.protocol.as_chosen(study.disclosures, choices)
-    reading, spent = Accountant().read(events), account.ledger.spent
+    reading, spent = Accountant().read(events), account.before(study).spent
     adds = math.fsum(event.cost for event in account.planned(study))
     earlier = [
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)

@@ -14,14 +14,23 @@ routes. It is trusted to finish; not to keep secrets, and not to be honest: part
 import asyncio
 import contextlib
 import dataclasses
+import logging
 import re
+from collections.abc import Collection
 from typing import ClassVar, assert_never
 
 import msgspec
 
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.pass_desk import PassDesk
-from mpc_rr.agents.roster import is_party_name, roster_digest, run_id, session_name
+from mpc_rr.agents.roster import (
+    is_party_name,
+    join_claim,
+    roster_digest,
+    run_id,
+    session_name,
+)
+from mpc_rr.agents.seats import Seat, Seats
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import (
@@ -30,15 +39,27 @@ from mpc_rr.errors import (
     Misconduct,
     MpcRrError,
     StudyError,
+    listing,
     one_line,
 )
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, VERDICT_SESSION, Message
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    EVERYONE,
+    LOBBY_SESSION,
+    VERDICT_SESSION,
+    WIRE_VERSION,
+    Header,
+    Message,
+)
+from mpc_rr.network.fairness import FairQueue
 from mpc_rr.network.lifecycle import (
+    LOBBY_STEPS,
     Exclusion,
     Goodbye,
     Hello,
     Invitation,
     Join,
+    LobbyNews,
     Member,
     Objection,
     Opening,
@@ -52,7 +73,7 @@ from mpc_rr.network.lifecycle import (
     Welcome,
 )
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.sealed import Opened, Rejected
+from mpc_rr.network.sealed import Opened, Rejected, write
 from mpc_rr.network.session import Limits
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.network.transport import Transport
@@ -60,12 +81,27 @@ from mpc_rr.publication.ending import Ending, checked_ending
 from mpc_rr.randomness import Randomness
 from mpc_rr.study.definition import Study
 
+LOGGER = logging.getLogger("mpc_rr.coordinator")
 ADDRESS = re.compile(r"[a-z0-9_/-]{1,128}")
 FAREWELL_S = 10.0
 INTERRUPTED_S = 2.0
 TOO_LATE = "the roster is closed: the study has begun without this party"
-HELLOS_KEPT = 1024
-"""How many hellos are remembered beyond twice the expected number: old or idle ones are lost."""
+TOO_LATE_AGAIN = (
+    "the roster is closed, and a party of this name is in it; if it was this one, it cannot come "
+    "back into a study that has begun"
+)
+INTERRUPTED = "the coordinator was interrupted"
+GONE = "{} was gone before the study began"
+GIVEN_AWAY = (
+    "it was not heard of for a while, and somebody else has taken the place under its name; choose "
+    "another"
+)
+HELLO_BYTES = 8 * 2**20
+"""What hellos may take that wait for an answer."""
+ANSWERS_UNDER_WAY = 256
+"""So many answers to people who have not joined wait to be published; others must ask again."""
+NEWS_S = 10.0
+"""How often those who wait in the lobby hear how many there are."""
 
 
 class _LobbyFull(Exception):
@@ -93,7 +129,14 @@ class Coordinator:
 
     session_kind: ClassVar[type[LiveSession]] = LiveSession
 
-    def __init__(self, study: Study, transport: Transport, rng: Randomness) -> None:
+    def __init__(
+        self,
+        study: Study,
+        transport: Transport,
+        rng: Randomness,
+        *,
+        withdrawn: Collection[bytes] = (),
+    ) -> None:
         self.study = study
         self._rng = rng
         self._identity = Identity(rng.fork("identity"))
@@ -113,15 +156,19 @@ class Coordinator:
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
         if study.registrar is not None:
             self.mailbox.open_handlers[ShowPass.step] = self._on_pass
-        self.desk = PassDesk(study)
+        self.desk = PassDesk(study, withdrawn)
         self.mailbox.handlers[Objection.step] = self._on_objection
+        self.mailbox.on_other_version = self._on_hello
         self._state = State.LOBBY
-        self._hellos: dict[PublicIdentity, tuple[str, str]] = {}
-        self._joined: dict[str, bytes] = {}
-        self._identities: dict[str, PublicIdentity] = {}
-        self._keys_taken: set[bytes] = set()
+        self._hellos: FairQueue[Opened] = FairQueue(HELLO_BYTES, rng.fork("hellos").bytes(32))
+        self._hello_came = asyncio.Event()
+        self._answers_under_way = 0
+        self._room_for_answers = asyncio.Event()
+        self._seats = Seats(transport)
         self._objected: set[str] = set()
         self._excluded: list[Exclusion] = []
+        self._another, self._last_left = False, ""
+        self._versions_named: set[int] = set()
         self._attempt = 0
 
     @property
@@ -135,7 +182,7 @@ class Coordinator:
         step, arrived, wanted = self.mailbox.waiting()
         return Progress(
             self._state,
-            len(self._joined),
+            len(self._seats),
             self.study.parties.count,
             self._attempt,
             step,
@@ -150,18 +197,23 @@ class Coordinator:
         """The whole study: lobby, roster, rounds, verdict. Returns how it ended."""
         self.study.check_open()
         async with self.mailbox:
+            self.mailbox.spawn(self._answer_hellos)
             members: tuple[str, ...] = ()
             try:
                 members = await self._lobby()
                 result, members = await self._attempts(members)
-                seen, unconfirmed = await self._results_seen(result, members)
             except StudyError as fault:
                 verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
                 ended = await self._conclude(verdict, None, members)
                 return dataclasses.replace(ended, fault=fault.__cause__)
+            except BrokerError as lost:
+                self._pronounce(Verdict(False, one_line(str(lost)), (), b"", {}, ()))
+                return self._outcome(lost_to=str(lost), members=members)
             except asyncio.CancelledError:
                 await self._interrupted()
-                raise
+                ended = self._outcome(lost_to=INTERRUPTED, members=members)
+                return dataclasses.replace(ended, interrupted=True)
+            seen, unconfirmed = await self._results_seen(result, members)
             verdict = Verdict(True, "", (), result.digest, seen, unconfirmed)
             result = msgspec.structs.replace(result, unconfirmed=unconfirmed)
             return await self._conclude(verdict, result, members)
@@ -172,10 +224,11 @@ class Coordinator:
 
     async def _interrupted(self) -> None:
         """Somebody stopped this coordinator: tell the parties, if that can be done quickly."""
-        verdict = Verdict(False, "the coordinator was interrupted", (), b"", {}, ())
+        _go_on()
+        raw = self._pronounce(Verdict(False, INTERRUPTED, (), b"", {}, ()))
         with contextlib.suppress(MpcRrError, TimeoutError):
             async with asyncio.timeout(INTERRUPTED_S):
-                await self.mailbox.tell(VERDICT_SESSION, EVERYONE, verdict)
+                await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
 
     def _enter(self, state: State) -> None:
         assert state in MOVES[self._state], f"{self._state} → {state}"
@@ -184,103 +237,239 @@ class Coordinator:
     # ── Lobby ──────────────────────────────────────────────────────────────────────────────────
 
     async def _lobby(self) -> tuple[str, ...]:
-        """Wait until the expected number has joined or the deadline has passed."""
+        """Wait until the expected number is there or the deadline has passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.study.deadlines.lobby_s
+        news = asyncio.create_task(self._tell_news())
+        try:
+            while True:
+                left_s = max(deadline - loop.time(), 0)
+                try:
+                    await self.mailbox.wait_for_news(LOBBY_SESSION, Join.step, left_s)
+                except (_LobbyFull, Dropout) as closing:
+                    gone = self._let_go_of_the_gone()
+                    full = len(self._seats) == self.study.parties.count
+                    if full or isinstance(closing, Dropout):
+                        self._excluded = [Exclusion(name, GONE.format(name)) for name in gone]
+                        LOGGER.info("the roster is closed with %d parties", len(self._seats))
+                        return self._seats.names
+                except StudyError as fault:  # whoever leaves now was never in: her seat is free
+                    self._last_left = one_line(f"{listing(fault.culprits)} left: {fault}")
+                    LOGGER.info("%s", self._last_left)
+                    for name in fault.culprits:
+                        self._vacate(name)
+        finally:
+            news.cancel()
+
+    async def _tell_news(self) -> None:
+        """Tell those who wait that this coordinator is there, and how many they are."""
         while True:
-            try:
-                await self.mailbox.wait_for_news(
-                    LOBBY_SESSION, Join.step, max(deadline - loop.time(), 0)
-                )
-            except (_LobbyFull, Dropout):
-                return tuple(sorted(self._joined))
-            except StudyError as news:
-                self._exclude(news)
+            await asyncio.sleep(NEWS_S)
+            LOGGER.info("%d of %d parties are there", len(self._seats), self.study.parties.count)
+            with contextlib.suppress(BrokerError):
+                await self.mailbox.tell(LOBBY_SESSION, EVERYONE, LobbyNews(len(self._seats)))
+
+    def _let_go_of_the_gone(self) -> list[str]:
+        """The seats of those who are not there any more are free again."""
+        gone = self._seats.gone(self.mailbox.now())
+        for name in gone:
+            self._vacate(name)
+            self._last_left = GONE.format(name)
+            LOGGER.warning("%s: its seat is free again", self._last_left)
+        return gone
+
+    def _vacate(self, name: str) -> None:
+        """Forget who sat there: whoever comes and goes costs nothing that stays."""
+        if name in self._seats:
+            self.desk.leave(name, self._seats.give_back(name).identity)
+        self.mailbox.dismiss(name)
+        self.mailbox.forget(name, LOBBY_STEPS)
+        self._objected.discard(name)
+
+    # Hellos come from anybody, and prove nothing (each may be an old one): nothing is kept of them
+    # but that they wait for an answer, and they are answered when there is room for it. Names are
+    # given, and keys examined, on join.
 
     def _on_hello(self, opened: Opened) -> None:
-        """Answer a hello. It proves nothing yet (it may be an old one): names are given on join."""
+        if opened.envelope.header.step != Hello.step:
+            raise Rejected("other version")
         hello, name = opened.message(Hello), opened.envelope.header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(hello.reply_to):
             raise Rejected("malformed")
-        if opened.envelope.header.run or not opened.signed_by(hello.identity):
+        mailbox = hello.reply_to.partition("/")[0]
+        lost = self._hellos.put(mailbox, opened, len(opened.raw))
+        if lost:
+            self.mailbox.rejected["flooding"] += lost
+        self._hello_came.set()
+
+    async def _answer_hellos(self) -> None:
+        while True:
+            while len(self._hellos):
+                while self._answers_under_way >= ANSWERS_UNDER_WAY:
+                    self._room_for_answers.clear()
+                    await self._room_for_answers.wait()
+                try:
+                    self._answer_hello(self._hellos.get())
+                except Rejected as rejected:
+                    self.mailbox.rejected[rejected.reason] += 1
+                await asyncio.sleep(0)
+            self._hello_came.clear()
+            await self._hello_came.wait()
+
+    def _answer_hello(self, opened: Opened) -> None:
+        hello, header = opened.message(Hello), opened.envelope.header
+        if header.run or not opened.signed_by(hello.identity):
             raise Rejected("bad signature")
-        caller = (name, hello.reply_to)
-        if self._hellos.setdefault(hello.identity, caller) != caller:
-            self._refuse(hello, name, "two processes use one identity; each party needs its own")
-        elif self._state is not State.LOBBY and name not in self._joined:
-            self._refuse(hello, name, TOO_LATE)
+        if header.version != WIRE_VERSION:
+            self._name_version(hello, header)
+        elif self._state is not State.LOBBY and header.sender not in self._seats:
+            self._refuse(hello.identity, hello.reply_to, header.sender, TOO_LATE)
         else:
-            answers = hello.identity.digest
-            invitation = msgspec.structs.replace(self._invitation, answers=answers)
-            self._answer(hello.reply_to, name, invitation)
-        if len(self._hellos) > HELLOS_KEPT + 2 * self.study.parties.count:
-            del self._hellos[next(iter(self._hellos))]
+            invitation = msgspec.structs.replace(
+                self._invitation,
+                answers=hello.identity.digest,
+                piece_bytes=self._transport.payload_bytes,
+            )
+            self._answer(hello.reply_to, header.sender, invitation)
+
+    def _name_version(self, hello: Hello, header: Header) -> None:
+        """Tell a party of another version why it is not heard, in its own version."""
+        reason = (
+            f"its program speaks version {header.version} of the wire, this coordinator version "
+            f"{WIRE_VERSION}: all must have programs of the same"
+        )
+        if header.version not in self._versions_named:
+            self._versions_named.add(header.version)
+            LOGGER.warning("%s, perhaps among others, is turned away: %s", header.sender, reason)
+        refusal = Refusal(self._identity.public, reason, hello.identity.digest)
+        other = msgspec.structs.replace(
+            header,
+            session=LOBBY_SESSION,
+            step=Refusal.step,
+            sender=COORDINATOR,
+            target=header.sender,
+        )
+        self._publish_answer(hello.reply_to, write(other, refusal, self._identity))
 
     def _on_join(self, opened: Opened) -> None:
-        join, name = opened.message(Join), opened.envelope.header.sender
-        hello_name, address = self._hellos.get(join.identity, ("", ""))
-        if hello_name != name:
-            raise Rejected("unknown sender")
-        if opened.envelope.header.run != self.mailbox.run or not opened.signed_by(join.identity):
+        join, header = opened.message(Join), opened.envelope.header
+        name = header.sender
+        if not is_party_name(name) or not ADDRESS.fullmatch(join.reply_to):
+            raise Rejected("malformed")
+        if header.run != self.mailbox.run:
+            self._notice_another(header)
+        if header.session != LOBBY_SESSION:
+            raise Rejected("other session")
+        if not opened.signed_by(join.identity):
             raise Rejected("bad signature")
-        if self.desk.lacks(join.identity):
-            raise Rejected("no pass")  # it may have been overtaken: both will be sent again
-        reason = self._why_not(name, join.identity)
+        if self.desk.lacks(name, join.identity):
+            fault = self.desk.fault_of(name, join.identity)
+            if fault is None:
+                raise Rejected("no pass")  # it may have been overtaken: both will be sent again
+            self._refuse(join.identity, join.reply_to, name, fault)
+            return
+        reason = self._why_not(name, join)
         if reason is not None:
-            self._refuse(Hello(join.identity, address), name, reason)
-        else:
-            self._admit(name, join.identity, address, opened.raw)
+            self._refuse(join.identity, join.reply_to, name, reason)
+        elif not self._is_claimed(name, join.identity):
+            self._admit(name, Seat(join.identity, join.reply_to, opened.raw))
+
+    def _notice_another(self, header: Header) -> None:
+        """Somebody joins another run: of an earlier coordinator, or of a second one."""
+        if not self._another:
+            self._another = True
+            LOGGER.warning(
+                "%s joins another run of this study: does a second coordinator use this broker?",
+                header.sender,
+            )
+        raise Rejected("other run")
+
+    def _is_claimed(self, name: str, identity: PublicIdentity) -> bool:
+        """Whether it must be seen first if somebody else is still there; who is not, gives way."""
+        for taken in self._in_the_way(name, identity):
+            if self._seats.still_there(taken, self.mailbox.now()) is None:
+                return True  # it will ask again, and then we shall know
+            LOGGER.warning("%s is gone and gives way to one who has come again", taken)
+            seat = self._seats[taken]
+            self._refuse(seat.identity, seat.address, taken, GIVEN_AWAY)
+            self._vacate(taken)
+        return False
+
+    def _in_the_way(self, name: str, identity: PublicIdentity) -> list[str]:
+        """Others who sit where this one wants to: by their name, or as the same person."""
+        seats = {n: self._seats.get(n) for n in (name, self.desk.joined_as(name, identity)) if n}
+        return [n for n, seat in seats.items() if seat is not None and seat.identity != identity]
 
     def _on_pass(self, opened: Opened) -> None:
-        """Keep a pass until its party joins; a bad one is answered at once."""
-        identity, name = opened.message(ShowPass).identity, opened.envelope.header.sender
-        hello_name, address = self._hellos.get(identity, ("", ""))
-        if hello_name != name or opened.envelope.header.run != self.mailbox.run:
+        """Keep a pass until its party joins, who is told of a bad one."""
+        identity, header = opened.message(ShowPass).identity, opened.envelope.header
+        if header.run != self.mailbox.run or not is_party_name(header.sender):
             raise Rejected("unknown sender")
-        if opened.envelope.header.session != LOBBY_SESSION:
+        if header.session != LOBBY_SESSION:
             raise Rejected("other session")
         if not opened.signed_by(identity):
             raise Rejected("bad signature")
-        fault = self.desk.show(opened, self.mailbox.run)
-        if fault is not None:
-            self._refuse(Hello(identity, address), name, fault)
+        self.desk.show(opened, self.mailbox.run)
 
-    def _why_not(self, name: str, identity: PublicIdentity) -> str | None:
-        """Why this party cannot join, or None if it can (or has already)."""
-        known = self._identities.get(name)
-        if known == identity:
-            return None
-        if known is not None:
-            return f"another party is already called {name!r}; choose another"
+    def _why_not(self, name: str, join: Join) -> str | None:
+        """Why this party cannot join, or None if it can (or has already, or may have to wait)."""
+        seat = self._seats.get(name)
+        if seat is not None and seat.identity == join.identity:
+            twice = "two processes use one identity; each party needs its own"
+            return None if seat.address == join.reply_to else twice
         if self._state is not State.LOBBY:
-            return TOO_LATE
-        if len(self._joined) == self.study.parties.count:
+            return TOO_LATE if seat is None else TOO_LATE_AGAIN
+        return self._wrong_with_keys(name, join) or self._no_seat_for(name, join.identity)
+
+    def _wrong_with_keys(self, name: str, join: Join) -> str | None:
+        if not join.identity.usable:
+            return "its keys cannot be used"
+        claim = join_claim(self.mailbox.run, name, join.identity)
+        if not self._identity.possesses(join.identity.sealing, claim, join.possession):
+            return "it does not prove that its keys are its own"
+        return None
+
+    def _no_seat_for(self, name: str, identity: PublicIdentity) -> str | None:
+        others = self._in_the_way(name, identity)
+        there = [n for n in others if self._seats.still_there(n, self.mailbox.now())]
+        if there:
+            named = f"another party is already called {name!r}; choose another"
+            return named if name in there else "this person takes part already, under another name"
+        if len(self._seats) - len(others) >= self.study.parties.count:
             return "the roster is closed: the study is full"
-        if not identity.usable or self._keys_taken & {identity.signing, identity.sealing}:
-            return "its keys cannot be used, or are another party's"
-        twice = self.desk.takes_part(identity)
-        return "this person takes part already, under another name" if twice else None
+        return "its keys are another party's" if self._seats.has_key_of(identity) else None
 
-    def _admit(self, name: str, identity: PublicIdentity, address: str, raw: bytes) -> None:
-        if name not in self._identities:
-            self._joined[name] = raw
-            self._identities[name] = identity
-            self._keys_taken |= {identity.signing, identity.sealing}
-            self.desk.join(identity)
-            self.mailbox.keys[name] = identity
-            self._transport.route(name, address)
-            if len(self._joined) == self.study.parties.count:
+    def _admit(self, name: str, seat: Seat) -> None:
+        if name not in self._seats:
+            self._seats.take(name, seat)
+            self.desk.join(name, seat.identity)
+            self.mailbox.keys[name] = seat.identity
+            LOGGER.debug("%s joined", name)
+            if len(self._seats) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Welcome(identity.fingerprint))
+        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Welcome(seat.identity.fingerprint))
 
-    def _refuse(self, hello: Hello, name: str, reason: str) -> None:
-        refusal = Refusal(self._identity.public, reason, hello.identity.digest)
-        self._answer(hello.reply_to, name, refusal)
+    def _refuse(self, identity: PublicIdentity, address: str, name: str, reason: str) -> None:
+        refusal = Refusal(self._identity.public, reason, identity.digest)
+        self._answer(address, name, refusal)
 
     def _answer(self, address: str, name: str, message: Message) -> None:
         """Write to somebody who is not in the roster, or not yet."""
-        raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
-        self.mailbox.spawn(self._transport.answer, address, raw)
+        if self._answers_under_way < ANSWERS_UNDER_WAY:
+            raw = self.mailbox.write(LOBBY_SESSION, message.step, name, message)
+            self._publish_answer(address, raw)
+
+    def _publish_answer(self, address: str, raw: bytes) -> None:
+        self._answers_under_way += 1
+        self.mailbox.spawn(self._published_answer, address, raw)
+
+    async def _published_answer(self, address: str, raw: bytes) -> None:
+        try:
+            with contextlib.suppress(BrokerError):  # those who matter notice it themselves
+                await self._transport.answer(address, raw)
+        finally:
+            self._answers_under_way -= 1
+            self._room_for_answers.set()
 
     async def _tell(self, session: str, target: str, message: Message) -> None:
         await self.mailbox.tell(session, target, message)
@@ -293,8 +482,9 @@ class Coordinator:
             self.mailbox.write(LOBBY_SESSION, Invitation.step, EVERYONE, self._invitation)
         )
         for name in members:
-            self.mailbox.transcribe(self._joined[name])
-            for raw in self.desk.raw(self._identities[name]):
+            seat = self._seats[name]
+            self.mailbox.transcribe(seat.raw)
+            for raw in self.desk.raw(name, seat.identity):
                 self.mailbox.transcribe(raw)
         while True:
             self._check_enough(members)
@@ -312,8 +502,10 @@ class Coordinator:
 
     def _exclude(self, fault: StudyError) -> None:
         """Leave parties out, and listen to them no more."""
+        LOGGER.info("%s", one_line(str(fault)))
         for name in fault.culprits:
-            self._joined.pop(name, None)
+            if name in self._seats:
+                self._seats.give_back(name)
             self._excluded.append(Exclusion(name, one_line(str(fault))))
             self.mailbox.dismiss(name)
 
@@ -329,7 +521,7 @@ class Coordinator:
         )
 
     def _pass_of(self, party: str) -> Pass | None:
-        return self.desk.shown_by(self._identities[party])
+        return self.desk.shown_by(party, self.mailbox.keys[party])
 
     async def _one_attempt(self, session: LiveSession) -> Ending:
         self._enter(State.ROSTER)
@@ -385,7 +577,10 @@ class Coordinator:
             return
         cause = f"only {len(members)} of {count} parties are there, at least {fewest} are needed"
         if self._attempt == 0:
-            raise Dropout(f"{cause}; the lobby closed after {self.study.deadlines.lobby_s:g} s")
+            left = f": {self._last_left}" if self._last_left else ""
+            raise Dropout(
+                f"{cause}; the lobby closed after {self.study.deadlines.lobby_s:g} s{left}"
+            )
         lost = [exclusion.name for exclusion in self._excluded]
         raise Dropout(f"{cause}: {self._excluded[-1].reason}", lost)
 
@@ -426,7 +621,7 @@ class Coordinator:
         """The parties' signed digests of the result, and who sent none, or another.
 
         The result is everybody's already: whoever falls silent, objects or lies now is named as
-        not having confirmed it, and can spoil nothing.
+        not having confirmed it, and can spoil nothing. Nor can a broker that is gone, or Ctrl-C.
         """
         if not self.study.needs_roster:
             return {}, ()  # no party has the others' keys; whoever has the transcript can check
@@ -444,6 +639,11 @@ class Coordinator:
             except StudyError as news:
                 doubtful |= set(news.culprits)
                 continue
+            except BrokerError:
+                return {}, members
+            except asyncio.CancelledError:
+                _go_on()
+                return {}, members
             break
         present = [name for name in members if name not in doubtful]
         arrived = self.mailbox.take(session, ResultSeen.step, present)
@@ -456,30 +656,41 @@ class Coordinator:
         self, verdict: Verdict, result: Ending | None, members: tuple[str, ...]
     ) -> Outcome:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
+        raw = self._pronounce(verdict)
+        gone = {*verdict.culprits, *verdict.unconfirmed, *(result.lost if result else ())}
+        try:
+            await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
+            await self._farewell(tuple(name for name in self._seats.names if name not in gone))
+        except BrokerError:
+            pass
+        except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
+            _go_on()
+        ended = self._outcome(lost_to=verdict.cause, members=members)
+        return dataclasses.replace(
+            ended, result=result, culprits=verdict.culprits, unconfirmed=verdict.unconfirmed
+        )
+
+    def _pronounce(self, verdict: Verdict) -> bytes:
+        """Enter the verdict in the transcript; from now on everybody who asks is told it."""
         self._enter(State.VERDICT)
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
         raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
         self.mailbox.catch_up = raw
         self.mailbox.transcribe(raw)
-        gone = {*verdict.culprits, *verdict.unconfirmed, *(result.lost if result else ())}
-        try:
-            await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
-            await self._farewell(tuple(name for name in self._joined if name not in gone))
-        except BrokerError:
-            pass
-        except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
-            task = asyncio.current_task()
-            if task is not None:
-                task.uncancel()
+        LOGGER.info("the study is %s", "done" if verdict.done else f"over: {verdict.cause}")
+        return raw
+
+    def _outcome(self, *, lost_to: str, members: tuple[str, ...]) -> Outcome:
+        """How it ended, without a result yet; ``lost_to`` says why there is none."""
         self._enter(State.CLOSED)
         return Outcome(
-            result=result,
-            cause=verdict.cause,
-            culprits=verdict.culprits,
+            result=None,
+            cause=lost_to,
+            culprits=(),
             members=members,
             excluded=tuple(self._excluded),
-            unconfirmed=verdict.unconfirmed,
+            unconfirmed=(),
             attempts=self._attempt,
             run=self.mailbox.run,
             identity=self._identity.public,
@@ -504,6 +715,13 @@ class Coordinator:
             except StudyError:
                 continue  # an objection now changes nothing any more
             return
+
+
+def _go_on() -> None:
+    """Somebody cancelled this task. It has something to do yet: nothing that it knows is lost."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
 
 
 def _digest_seen(opened: Opened) -> bytes | None:

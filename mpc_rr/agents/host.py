@@ -1,21 +1,46 @@
 """A host: many parties in one process. Each has its own keys and its own record, and no other's."""
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Callable, Iterable
 
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import InternalError, MpcRrError, one_line
+from mpc_rr.errors import InternalError, MpcRrError, Refused, one_line
 from mpc_rr.publication.ending import Ending
 
+Ends = dict[str, Ending | MpcRrError]
+"""Each party's result, or why it has none, by its name."""
+INTERRUPTED = "interrupted"
 
-async def run_parties(parties: Iterable[Party]) -> dict[str, Ending | MpcRrError]:
-    """Run all parties to their end; each one's result, or why it has none, by its name."""
+
+async def run_parties(
+    parties: Iterable[Party], when_stopped: Callable[[Ends], None] = lambda _: None
+) -> Ends:
+    """Run all parties to their end.
+
+    If they are cancelled, they say so to the coordinator, and ``when_stopped`` gets how far each
+    of them had come.
+    """
     parties = list(parties)
     names = [party.name for party in parties]
     if len(set(names)) != len(names):
         raise ValueError("two parties of one host have the same name")
-    ends = await asyncio.gather(*(_end_of(party) for party in parties))
+    running = [asyncio.create_task(_end_of(party)) for party in parties]
+    try:
+        ends = await asyncio.gather(*running)
+    except asyncio.CancelledError:
+        ended = zip(parties, running, strict=True)
+        when_stopped({party.name: _stopped(party, task) for party, task in ended})
+        raise
     return dict(zip(names, ends, strict=True))
+
+
+def _stopped(party: Party, task: "asyncio.Task[Ending | MpcRrError]") -> Ending | MpcRrError:
+    with contextlib.suppress(asyncio.CancelledError, asyncio.InvalidStateError):
+        return task.result()
+    fault = Refused(INTERRUPTED)
+    fault.receipt = party.receipt
+    return fault
 
 
 async def _end_of(party: Party) -> Ending | MpcRrError:

@@ -1,7 +1,6 @@
 """A person's ledger as it is kept: version 2, and what version 1 had."""
 
 import base64
-import binascii
 import os
 import tempfile
 from pathlib import Path
@@ -20,6 +19,9 @@ UNFINISHED = ".account-"
 OCCASIONS_OF_V1 = ("counted", "noisy sum", "values told", "die opened", "values opened")
 """Labels under which version 1 kept in which run something comparable was disclosed."""
 RUN_BYTES_OF_V1 = 16
+MARK = "04"
+"""With this begins what is kept of a record."""
+MARK_DIGITS = 4
 
 
 class StateError(InputError):
@@ -45,7 +47,8 @@ class TookPart(msgspec.Struct, forbid_unknown_fields=True):
     digest: str
     """The digest of the whole study file."""
     record: str
-    """A keyed hash of the record it was about, to notice another one."""
+    """A few bits of a keyed hash of the record it was about, to notice most others; empty where
+    nothing is kept."""
     events: list[AnyDisclosure | Recorded]
     runs: list[Occasion] = []
     answered: dict[str, str] = {}
@@ -54,6 +57,11 @@ class TookPart(msgspec.Struct, forbid_unknown_fields=True):
     """What version 1 had drawn, in base64: such answers cannot be found again otherwise."""
     erased: bool = False
     """Whether the secret that drew the answers is gone, and all that could tell a record."""
+
+    @property
+    def left(self) -> bool:
+        """Whether anything may have left her; version 1 did not always say so."""
+        return bool(self.runs or self.answered or self.drawn or not self.promise)
 
 
 class LedgerFile(msgspec.Struct, forbid_unknown_fields=True):
@@ -87,7 +95,9 @@ def read_ledger(file: Path) -> LedgerFile:
         ledger = msgspec.json.decode(raw, type=LedgerFile) if version == VERSION else None
         if ledger is not None:
             _check(ledger)
-    except (msgspec.MsgspecError, binascii.Error, ValueError, InputError) as error:
+            for took_part in ledger.participations:
+                took_part.record = kept_mark(took_part.record)
+    except (msgspec.MsgspecError, ValueError, InputError, RecursionError) as error:
         raise StateError(
             f"{file} is damaged ({error}); put back the newest copy you have (what was spent "
             "since then is missing in it), or begin with an empty folder if you know what this "
@@ -98,13 +108,26 @@ def read_ledger(file: Path) -> LedgerFile:
     return ledger
 
 
+def kept_mark(record: str) -> str:
+    """What is kept of a record; nothing of what earlier programs kept.
+
+    Theirs were other hashes in each study: even one bit of each would give the record in the end.
+    """
+    return record if record.startswith(MARK) and len(record) == MARK_DIGITS else ""
+
+
 def write_ledger(ledger: LedgerFile, file: Path) -> None:
     """Write the file whole or not at all; `StateError` if that cannot be done."""
+    write_file(msgspec.json.format(msgspec.json.encode(ledger), indent=1), file)
+
+
+def write_file(content: bytes, file: Path) -> None:
+    """Write a file of a state folder, whole or not at all; `StateError` if that cannot be done."""
     folder, made = file.parent, ""
     try:
         handle, made = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
         with os.fdopen(handle, "wb") as open_file:
-            open_file.write(msgspec.json.format(msgspec.json.encode(ledger), indent=1))
+            open_file.write(content)
             open_file.flush()
             os.fsync(open_file.fileno())
         os.replace(made, file)  # noqa: PTH105
@@ -176,9 +199,7 @@ def _from_v1(old: _FileV1) -> LedgerFile:
             for entry in old.releases if entry.study == study
         ]  # fmt: skip
         bytes.fromhex(enrolment.record)
-        found.append(
-            TookPart(study, "", enrolment.digest, enrolment.record, [*events], runs, {}, drawn)
-        )
+        found.append(TookPart(study, "", enrolment.digest, "", [*events], runs, {}, drawn))
     return LedgerFile(VERSION, "", found)
 
 

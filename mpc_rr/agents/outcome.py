@@ -64,5 +64,7 @@ class Outcome:
     traffic: dict[tuple[str, str, str], Traffic] = field(repr=False)
     round_seconds: dict[tuple[str, str], float]
     rejected: Counter[str]
+    interrupted: bool = False
+    """Whether somebody stopped it here, with Ctrl-C or SIGTERM."""
     fault: BaseException | None = field(default=None, repr=False)
     """If the protocol itself failed here: how, for whoever wrote it."""

@@ -6,6 +6,7 @@ party would not do ends its participation: it sends an objection and says why.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -15,6 +16,7 @@ import msgspec
 from mpc_rr.agents.accusations import left_out, weighed
 from mpc_rr.agents.ledger_file import Occasion, StateError
 from mpc_rr.agents.roster import (
+    join_claim,
     member_pass_fault,
     passes_fault,
     roster_digest,
@@ -36,12 +38,18 @@ from mpc_rr.errors import (
     StudyError,
     one_line,
 )
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, VERDICT_SESSION
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    LOBBY_SESSION,
+    VERDICT_SESSION,
+    WIRE_VERSION,
+)
 from mpc_rr.network.lifecycle import (
     Goodbye,
     Hello,
     Invitation,
     Join,
+    LobbyNews,
     Objection,
     Opening,
     Passes,
@@ -54,7 +62,7 @@ from mpc_rr.network.lifecycle import (
     Welcome,
 )
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.sealed import Opened, Rejected, read
+from mpc_rr.network.sealed import Opened, Rejected, read, write
 from mpc_rr.network.session import Limits, PartySession, Person
 from mpc_rr.network.transport import Transport
 from mpc_rr.privacy.ledger import OverdrawnError
@@ -63,7 +71,10 @@ from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
+LOGGER = logging.getLogger("mpc_rr.party")
 LAST_WORD_S = 2.0
+COORDINATOR_SILENT_S = 25.0
+"""In the lobby: who was not heard of for so long has perhaps been started again, as another."""
 DECLINED = "it declined to go on"
 """All that others hear where a party goes by its own ledger."""
 LEFT_BEHIND_S = 2.0
@@ -84,6 +95,10 @@ class _NewRoster(_News):
     def __init__(self, roster: Roster | None) -> None:
         super().__init__()
         self.roster = roster
+
+
+class _Moved(_News):
+    """The coordinator was gone, and another has taken its place."""
 
 
 class _Ended(_News):
@@ -132,12 +147,20 @@ class Party:
             Refusal.step: self._on_refusal,
         }
         self.mailbox.handlers[Welcome.step] = self._on_welcome
+        self.mailbox.handlers[LobbyNews.step] = self._on_lobby_news
+        self.mailbox.on_other_version = self._on_other_version
         if self.study.needs_roster:
             self.mailbox.handlers[Roster.step] = self._on_roster
         else:
             self.mailbox.handlers[Opening.step] = self._on_opening
         self.mailbox.watchers[Verdict.step] = self._on_verdict
         self._another_fingerprint: str | None = None
+        self._another_version: int | None = None
+        self._rival: str | None = None
+        """The fingerprint of a second coordinator that has answered."""
+        self._heard_at = self._began = 0.0
+        self.joined = 0
+        """How many are in the lobby, as the coordinator says."""
         self._rosters: dict[int, Roster] = {}
         self._opening: Opening | None = None
         self._admitted = self._in_protocol = False
@@ -146,13 +169,26 @@ class Party:
         return f"Party({self.name})"
 
     async def run(self) -> Ending:
-        """Take part to the end; returns the result, or raises why there is none."""
+        """Take part to the end; returns the result, or raises why there is none.
+
+        Whatever ends it carries a receipt of what this party has said and heard.
+        """
+        try:
+            return await self._run()
+        except MpcRrError as fault:
+            fault.receipt = self.receipt
+            raise
+
+    @property
+    def receipt(self) -> tuple[bytes, ...]:
+        """The signed public messages that this party has sent and heard until now."""
+        return tuple(self.mailbox.transcript)
+
+    async def _run(self) -> Ending:
         self._terms.check(self.study, self._record)
         async with self.mailbox:
             try:
-                async with self._door:  # the parties of a host enter a few at a time
-                    await self._enter_lobby()
-                roster = await self._first_roster()
+                roster = await self._through_the_lobby()
                 while True:
                     try:
                         return await self._attempt(roster)
@@ -160,9 +196,7 @@ class Party:
                         roster = news.roster
             except _Ended as ended:
                 await self._goodbye()
-                fault = weighed(ended.verdict, self.name, self.mailbox.proof)
-                fault.receipt = tuple(self.mailbox.transcript)
-                raise fault from None
+                raise weighed(ended.verdict, self.name, self.mailbox.proof) from None
             except (Misconduct, Refused) as fault:
                 await self._object(fault)
                 raise
@@ -176,17 +210,38 @@ class Party:
 
     # ── Lobby ──────────────────────────────────────────────────────────────────────────────────
 
+    async def _through_the_lobby(self) -> Roster | None:
+        """Join, and wait until the study begins; if the coordinator is another by then, again."""
+        while True:
+            try:
+                async with self._door:  # the parties of a host enter a few at a time
+                    await self._enter_lobby()
+                return await self._first_roster()
+            except _Moved:
+                LOGGER.warning("%s: another coordinator has taken over; joining it", self.name)
+
+    @property
+    def _hello(self) -> bytes:
+        hello = Hello(self._identity.public, self._transport.address)
+        header = msgspec.structs.replace(
+            self.mailbox.header(LOBBY_SESSION, Hello.step, COORDINATOR), run=b""
+        )
+        return write(header, hello, self._identity)
+
     async def _enter_lobby(self) -> None:
         """Knock until the coordinator answers, then join until it confirms."""
-        hello = Hello(self._identity.public, self._transport.address)
-        hello_raw = self.mailbox.write(LOBBY_SESSION, Hello.step, COORDINATOR, hello)
+        hello_raw = self._hello
         if not await self._knock(lambda: bool(self.mailbox.run), hello_raw):
             raise Dropout(
                 f"no coordinator of study {self.study.name!r} answered within "
                 f"{self.study.deadlines.lobby_s:g} s; {self._why_nobody()}",
                 [COORDINATOR],
             )
-        join = Join(self._identity.public)
+        run, identity = self.mailbox.run, self._identity
+        proof = identity.possession(
+            self.mailbox.keys[COORDINATOR].sealing, join_claim(run, self.name, identity.public)
+        )
+        join = Join(identity.public, self._transport.address, proof)
         join_raw = self.mailbox.write(LOBBY_SESSION, Join.step, COORDINATOR, join)
         entry = [join_raw]
         own_pass = self._own_pass
@@ -198,8 +253,19 @@ class Party:
             raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
 
     def _why_nobody(self) -> str:
+        cut_off = self._transport.cut_off(self._began)
+        if cut_off is not None:
+            return cut_off
+        if self._another_version is not None:
+            return (
+                f"one did that speaks version {self._another_version} of the wire, and this "
+                f"program version {WIRE_VERSION}: all must have programs of the same"
+            )
         if self._another_fingerprint is None:
-            return "is it running, on this broker?"
+            return (
+                "is it running, on this broker, with this version of the program? And may this "
+                "user publish there?"
+            )
         return (
             f"one with the fingerprint {self._another_fingerprint} did, but "
             f"{self._terms.coordinator_fingerprint} was asked for with --coordinator"
@@ -209,6 +275,7 @@ class Party:
         self, answered: Callable[[], bool], *messages: bytes, later: Sequence[bytes] = ()
     ) -> bool:
         """Send the messages, and again (with those for later), until there is an answer."""
+        self._began = asyncio.get_running_loop().time()
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
         sent = 0
         while not answered() and asyncio.get_running_loop().time() < deadline:
@@ -229,7 +296,8 @@ class Party:
 
     def _on_invitation(self, opened: Opened) -> None:
         invitation = self._answer_of_a_stranger(opened, Invitation)
-        if self.mailbox.run:
+        if self.mailbox.keys.get(COORDINATOR) == invitation.identity:
+            self._hears_coordinator()
             raise Rejected("duplicate")
         if invitation.study_digest != self.study.digest:
             self.mailbox.interrupt(
@@ -244,9 +312,42 @@ class Party:
             return
         if run_id(invitation) != opened.envelope.header.run:
             raise Rejected("other run")
+        now, moved = self.mailbox.now(), bool(self.mailbox.run)
+        if moved and now - self._heard_at <= COORDINATOR_SILENT_S:
+            self._rival = invitation.identity.fingerprint
+            raise Rejected("other coordinator")
         self.mailbox.run = opened.envelope.header.run
         self.mailbox.keys[COORDINATOR] = invitation.identity
-        self.mailbox.interrupt(_Answered())
+        self._heard_at, self._rival, self._admitted = now, None, False
+        self._transport.fit(invitation.piece_bytes)
+        self.mailbox.interrupt(_Moved() if moved else _Answered())
+
+    def _hears_coordinator(self) -> None:
+        """It is there. If another has answered meanwhile, there are two."""
+        if self._rival is not None and not self._begun:
+            ours = self.mailbox.keys[COORDINATOR].fingerprint
+            self.mailbox.interrupt(
+                Refused(
+                    f"two coordinators run study {self.study.name!r} on this broker, with the "
+                    f"fingerprints {ours} and {self._rival}; say with --coordinator which one is "
+                    "meant"
+                )
+            )
+        self._heard_at = self.mailbox.now()
+
+    @property
+    def _begun(self) -> bool:
+        return bool(self._rosters) or self._opening is not None
+
+    def _on_other_version(self, opened: Opened) -> None:
+        header = opened.envelope.header
+        if header.sender == COORDINATOR and header.target == self.name and not self.mailbox.run:
+            self._another_version = header.version
+
+    def _on_lobby_news(self, opened: Opened) -> None:
+        self._from_coordinator(opened)
+        self.joined = opened.message(LobbyNews).joined
+        self._hears_coordinator()
 
     def _on_refusal(self, opened: Opened) -> None:
         refusal = self._answer_of_a_stranger(opened, Refusal)
@@ -261,7 +362,8 @@ class Party:
         known = self.mailbox.keys.get(COORDINATOR)
         if opened.envelope.header.sender != COORDINATOR or not opened.signed_by(identity):
             raise Rejected("bad signature")
-        if known is not None and known != identity:
+        another = known is not None and known != identity
+        if another and (isinstance(message, Refusal) or self._begun):
             raise Rejected("other coordinator")
         if message.answers != self._identity.public.digest:
             raise Rejected("other run")
@@ -277,20 +379,28 @@ class Party:
         if self._admitted or self._rosters or self._opening is not None:
             raise Rejected("duplicate")
         self._admitted = True
+        self._hears_coordinator()
         self.mailbox.interrupt(_Answered())
 
     # ── Roster ─────────────────────────────────────────────────────────────────────────────────
 
     async def _first_roster(self) -> Roster | None:
-        patience_s = self.study.deadlines.lobby_s + self.study.deadlines.round_s
+        deadlines, box = self.study.deadlines, self.mailbox
+        deadline = box.now() + deadlines.lobby_s + deadlines.round_s
         step = Roster.step if self.study.needs_roster else Opening.step
         while True:
+            left_s = max(deadline - box.now(), 0)
             try:
-                await self.mailbox.wait_for_news(session_name(1), step, patience_s)
+                await box.wait_for_news(session_name(1), step, min(left_s, COORDINATOR_SILENT_S))
             except _Answered:
                 continue
             except _NewRoster as news:
                 return news.roster
+            except Dropout:
+                if left_s <= COORDINATOR_SILENT_S:
+                    raise
+                if box.now() - self._heard_at >= COORDINATOR_SILENT_S:  # is it another by now?
+                    await self._transport.send(COORDINATOR, self._hello)
 
     def _on_roster(self, opened: Opened) -> None:
         self._from_coordinator(opened)
@@ -426,7 +536,7 @@ class Party:
             once=partial(account.once, study, self._record),
             disclose=partial(account.disclose, study, occasion, again=self._terms.again),
             spend=partial(account.settle, study),
-            pass_fault=partial(member_pass_fault, study, self.mailbox.run),
+            pass_fault=partial(member_pass_fault, study, self.mailbox.run, self._terms.withdrawn),
             own_pass=self._own_pass,
             choices=self._terms.choices,
         )
@@ -435,8 +545,8 @@ class Party:
         """Every party in the roster is a person whom the registrar has admitted, and another."""
 
         def check(message: Passes) -> None:
-            run = self.mailbox.run
-            fault = passes_fault(self.study, run, roster.members, message.passes)
+            known = (self.study, self.mailbox.run, self._terms.withdrawn)
+            fault = passes_fault(*known, roster.members, message.passes)
             if fault is not None:
                 raise ValueError(fault)
 
@@ -483,8 +593,7 @@ class Party:
             unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):
             unconfirmed = session.others
-        receipt = tuple(self.mailbox.transcript)
-        return msgspec.structs.replace(ending, unconfirmed=unconfirmed, receipt=receipt)
+        return msgspec.structs.replace(ending, unconfirmed=unconfirmed, receipt=self.receipt)
 
     async def _verdict(self, session: PartySession, ending: Ending) -> tuple[str, ...]:
         """Wait for the verdict and make sure that the others have the same result."""
@@ -534,8 +643,8 @@ class Party:
 
     async def _object(self, fault: StudyError) -> None:
         """Tell the coordinator why we stop. It may not hear it; we stop all the same."""
-        if not self.mailbox.run:
-            return
+        if not (self._admitted or self._begun):
+            return  # nobody waits for us
         parties = [name for name in fault.culprits if name != COORDINATOR]
         against = parties[0] if parties else COORDINATOR
         reason = DECLINED if isinstance(fault, Declined) else one_line(str(fault))

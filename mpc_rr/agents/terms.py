@@ -1,6 +1,6 @@
 """On what terms a party takes part: whom it believes, what it may spend, what it has decided."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mpc_rr.agents.account import Account
@@ -26,6 +26,8 @@ class Terms:
     admission: Admitted | None = field(default=None, repr=False)
     again: bool = False
     """Whether to take part even if an earlier run could be compared with this one."""
+    withdrawn: Collection[bytes] = ()
+    """The persons' keys on the registrar's list of withdrawals, if this party was given it."""
 
     def check(self, study: Study, record: Record | None = None) -> None:
         """Raises if one cannot take part in this study, with this record, on these terms.
@@ -48,6 +50,12 @@ class Terms:
             raise InputError(
                 f"your admission is not for the key in your pass, not to this very study "
                 f"{study.name!r} (its file may have been changed since), or not by its registrar"
+            )
+        if person.public in self.withdrawn:
+            raise InputError(
+                f"the registrar has withdrawn your admission to study {study.name!r}: your key is "
+                "on its list of withdrawals; ask it to admit you anew, with a new pass "
+                "(mpc-rr enrol)"
             )
 
     def pass_for(self, study: Study, run: bytes, identity: PublicIdentity) -> Pass | None:

@@ -1,12 +1,22 @@
 """The command line: ``mpc-rr``. Each command reads its files, calls the library, shows the end."""
 
-from mpc_rr.cli import admissions, ledgers, parties, planning, reproduction, runs, studies
+from mpc_rr.cli import (
+    admissions,
+    brokers,
+    ledgers,
+    logs,
+    parties,
+    planning,
+    reproduction,
+    runs,
+    studies,
+)
 from mpc_rr.cli.app import app
 from mpc_rr.cli.console import run_app
 
 __all__ = [
-    "admissions", "app", "ledgers", "main", "parties", "planning", "reproduction", "runs",
-    "studies",
+    "admissions", "app", "brokers", "ledgers", "logs", "main", "parties", "planning",
+    "reproduction", "runs", "studies",
 ]  # fmt: skip
 
 

@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-import re
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +10,13 @@ import typer
 from rich.markup import escape
 
 from mpc_rr.agents.locks import locked
+from mpc_rr.agents.register import REGISTRAR, Register, request_text
 from mpc_rr.agents.terms import Admitted
+from mpc_rr.agents.withdrawals import read_withdrawals, withdrawals_text
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
-from mpc_rr.cli.console import messages, plain_errors, print_json
-from mpc_rr.crypto.admission import Credential, SigningKey, admitted, is_sound_key
-from mpc_rr.errors import InputError
+from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, print_json
+from mpc_rr.crypto.admission import Credential, SigningKey, Withdrawals, admitted
+from mpc_rr.errors import InputError, plain
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import load_scenario
@@ -31,8 +31,9 @@ answers. Its public key stands in the study file.
 )
 app.add_typer(registrar_app, name="registrar")
 
-REGISTRAR, PASS = "mpc-rr registrar", "mpc-rr pass"
+KIND = "mpc-rr pass"
 
+RegistrarKey = Annotated[Path, typer.Option("--key", help="The registrar's key file.")]
 KeyFile = Annotated[Path, typer.Argument(metavar="KEY", help="The registrar's key file.")]
 
 
@@ -41,7 +42,7 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
     """Make a registrar's key; prints the line that goes into study files."""
     with plain_errors(verbose):
         key = SigningKey.draw(SystemRandomness())
-        _write_new(key_file, {"kind": REGISTRAR, "key": key.private_hex(), "admitted": {}})
+        _write_new(key_file, Register(key).text())
         typer.echo(f'registrar = "{key.public.hex()}"')
         messages().print(
             "Put this line into the study file, before its first \\[section]. Whoever has "
@@ -54,13 +55,30 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
 @registrar_app.command("admit")
 def registrar_admit(
     study_file: StudyFile,
-    key_file: Annotated[Path, typer.Option("--key", help="The registrar's key file.")],
+    key_file: RegistrarKey,
     person: Annotated[
-        str, typer.Option(help="Who it is, as you know her: she is admitted only once.")
+        str,
+        typer.Option(
+            help="Who it is, as you know her: she is admitted only once. A member number tells "
+            "people of one name apart."
+        ),
     ],
-    public: Annotated[
-        str, typer.Option(help="The key that `mpc-rr enrol` printed for her and this study.")
+    request: Annotated[
+        str,
+        typer.Option(
+            "--request", "--public", help="What `mpc-rr enrol` printed for her and this study."
+        ),
     ],
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Withdraw the key she was admitted with before."),
+    ] = False,
+    another_person: Annotated[
+        bool,
+        typer.Option(
+            "--another-person", help="She only looks like somebody you admitted, by her name."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
     verbose: Verbose = False,
@@ -69,31 +87,109 @@ def registrar_admit(
 
     Whom you admitted with which key is kept in the key file, and leaves it with no admission.
     """
+
+    def another(name: str) -> bool:
+        if another_person or not at_terminal():
+            return another_person
+        return confirmed(f"{plain(name)} was admitted before and looks alike. Another person?")
+
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        with _to_itself(key_file):
-            admission = _admit(study, key_file, person, public)
+        with _register(key_file) as register:
+            public, admission = register.admit(
+                study, person, request, replace=replace, another=another
+            )
         if as_json:
             print_json({"study": study.name, "person_key": public, "admission": admission})
         else:
             typer.echo(admission)
+        if replace:
+            _say_next(study_file, key_file)
 
 
-def _admit(study: Study, key_file: Path, person: str, public: str) -> str:
-    """Enter one person, however she is written, and sign her key."""
-    book = _read(key_file, REGISTRAR)
-    key = SigningKey(bytes.fromhex(book["key"]))
-    if study.registrar != key.public.hex():
+@registrar_app.command("revoke")
+def registrar_revoke(
+    study_file: StudyFile,
+    key_file: RegistrarKey,
+    person: Annotated[str, typer.Option(help="Whose admission no longer counts.")],
+    as_json: JsonOption = False,
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Withdraw a person's admission to one study: her pass is lost or stolen, or it was an error.
+
+    It counts where your list of withdrawals is: mpc-rr registrar withdrawals prints it.
+    """
+    with plain_errors(verbose, plugin):
+        study = load_scenario(study_file).study
+        with _register(key_file) as register:
+            public = register.withdraw(study, person)
+        if as_json:
+            print_json({"study": study.name, "person_key": public, "withdrawn": True})
+        else:
+            typer.echo(f"withdrawn: {public}")
+        _say_next(study_file, key_file)
+
+
+@registrar_app.command("withdrawals")
+def registrar_withdrawals(
+    study_file: StudyFile,
+    key_file: RegistrarKey,
+    out: Annotated[
+        Path | None, typer.Option(help="The file to write, over an older list if there is one.")
+    ] = None,
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Print the signed list of the admissions to a study that you have withdrawn.
+
+    It has keys and no names, and is no secret. Give it to the coordinator and to the parties.
+    """
+    with plain_errors(verbose, plugin):
+        study = load_scenario(study_file).study
+        listed = _read_register(key_file).withdrawals(study)
+        if out is None:
+            typer.echo(withdrawals_text(listed), nl=False)
+            return
+        if out.exists():
+            _check_older(out, study, listed)
+        try:
+            out.write_text(withdrawals_text(listed), encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {out}: {error.strerror}") from None
+        typer.echo(f"{out} is list {listed.number}, of {_so_many(listed)}")
+
+
+def _check_older(out: Path, study: Study, listed: Withdrawals) -> None:
+    """Only an older list for the same study is overwritten."""
+    if read_withdrawals(out, study).number > listed.number:
         raise InputError(
-            f"this is not the key of the study's registrar; to be it, the study file must say, "
-            f'before its first [section]: registrar = "{key.public.hex()}"'
+            f"{out} is a newer list than this key file can make: the key file is an old copy, "
+            "which would also admit people twice; use the newest"
         )
-    known = book["admitted"].setdefault(study.digest.hex(), {})
-    name = unicodedata.normalize("NFKC", " ".join(person.split())).casefold()
-    _check_new(known, name, public)
-    known[name] = public
-    _rewrite(key_file, book)
-    return key.admit(study.digest, bytes.fromhex(public)).hex()
+
+
+def _so_many(listed: Withdrawals) -> str:
+    count = len(listed.persons)
+    return f"{count} withdrawn admission{'' if count == 1 else 's'}"
+
+
+def _say_next(study_file: Path, key_file: Path) -> None:
+    messages().print(
+        "The key that was withdrawn is refused wherever your new list is: mpc-rr registrar "
+        f"withdrawals {escape(str(study_file))} --key {escape(str(key_file))} --out FILE, for "
+        "--withdrawals of the coordinator and of the parties.",
+        highlight=False,
+    )
+
+
+@contextlib.contextmanager
+def _register(key_file: Path) -> Iterator[Register]:
+    """The registrar's register, for this process alone, and kept when all went well."""
+    with _to_itself(key_file):
+        register = _read_register(key_file)
+        yield register
+        _rewrite(key_file, register.text())
 
 
 @contextlib.contextmanager
@@ -107,22 +203,13 @@ def _to_itself(path: Path) -> Iterator[None]:
         yield
 
 
-def _check_new(known: dict[str, str], person: str, public: str) -> None:
-    """One person, one key; the same admission again may be had again."""
-    if not person:
-        raise InputError("--person is empty: say who it is")
-    if not re.fullmatch(r"[0-9a-f]{64}", public):
-        raise InputError("--public takes the 64 hexadecimal digits that `mpc-rr enrol` printed")
-    if not is_sound_key(bytes.fromhex(public)):
-        raise InputError("--public: anybody could sign for this key; `mpc-rr enrol` makes no such")
-    if known.get(person, public) != public:
-        raise InputError(
-            f"{person!r} has been admitted to this study before, with another key (capitals and "
-            "spaces do not count; another person of that name needs something to be told apart by)"
-        )
-    others = [name for name, key in known.items() if key == public and name != person]
-    if others:
-        raise InputError(f"this key is that of {others[0]!r}, who has been admitted before")
+def _read_register(path: Path) -> Register:
+    try:
+        return Register.read(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError:
+        raise InputError(f"{path} is not a file of the kind {REGISTRAR!r}") from None
 
 
 @app.command()
@@ -131,7 +218,14 @@ def enrol(
         Path, typer.Argument(metavar="PASS", help="Your own pass; made if it is not there yet.")
     ],
     study_file: Annotated[
-        Path | None, typer.Option("--study", help="The study for which you want a key.")
+        Path | None, typer.Option("--study", help="The study that you want to be admitted to.")
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="Your name, as the registrar will write it: nobody of another name can hand in "
+            "your request."
+        ),
     ] = None,
     admission: Annotated[
         str | None, typer.Option(help="What the registrar gave you for this study.")
@@ -141,8 +235,9 @@ def enrol(
 ) -> None:
     """Get ready for studies that have a registrar.
 
-    First:  mpc-rr enrol me.pass --study study.toml   prints your public key for this study; give
-    it to the registrar. For every study it is another one.
+    First:  mpc-rr enrol me.pass --study study.toml   prints your request; give it to the
+    registrar. It holds your public key for this study, another one for every study, and shows that
+    the key is yours.
 
     Then:   mpc-rr enrol me.pass --study study.toml --admission …   keeps what the registrar gave
     you. Take part with:  mpc-rr party study.toml --pass me.pass …
@@ -158,16 +253,22 @@ def enrol(
                     "made before"
                 )
             secret = Credential.draw(SystemRandomness()).secret_hex()
-            _write_new(pass_file, {"kind": PASS, "secret": secret, "admissions": {}})
-        book = _read(pass_file, PASS)
+            _write_new(pass_file, _json({"kind": KIND, "secret": secret, "admissions": {}}))
+        book = _read_pass_file(pass_file)
         if study is None:
             typer.echo(
-                f"{pass_file} is yours alone; your key for a study is printed by: mpc-rr enrol "
+                f"{pass_file} is yours alone; your request for a study is printed by: mpc-rr enrol "
                 f"{pass_file} --study FILE"
             )
         elif admission is None:
             known = _admitted_key(book, study, book["admissions"].get(study.digest.hex(), ""))
-            typer.echo((known or _keys(book, study)[0]).public.hex())
+            typer.echo(request_text(known or _keys(book, study)[0], study, person))
+            if person is None:
+                messages().print(
+                    "Give this to the registrar alone: it has no name in it (--person), so whoever "
+                    "sees it could hand it in as her own.",
+                    highlight=False,
+                )
         else:
             if _admitted_key(book, study, admission) is None:
                 raise InputError(
@@ -175,7 +276,7 @@ def enrol(
                     "registrar"
                 )
             book["admissions"][study.digest.hex()] = admission
-            _rewrite(pass_file, book)
+            _rewrite(pass_file, _json(book))
             typer.echo(f"admitted to study {study.name}")
 
 
@@ -206,15 +307,18 @@ def _admitted_key(book: dict[str, Any], study: Study, admission: str) -> Signing
     return next(fitting, None)
 
 
-def read_pass(path: Path, study: Study) -> Admitted | None:
-    """A person's key and her admission to this study; None if the study asks for none."""
+def read_pass(path: Path, study: Study, withdrawals: Withdrawals | None = None) -> Admitted | None:
+    """A person's key and her admission to this study; None if the study asks for none.
+
+    Her pass remembers the newest list of withdrawals that she was given, and takes no older one.
+    """
     if study.registrar is None:
         messages().print(
             f"[yellow]Note[/]: study {study.name} is open to everybody; your pass is not used.",
             highlight=False,
         )
         return None
-    book = _read(path, PASS)
+    book = _read_pass_file(path)
     admission = book["admissions"].get(study.digest.hex(), "")
     key = _admitted_key(book, study, admission)
     if key is None:
@@ -222,49 +326,67 @@ def read_pass(path: Path, study: Study) -> Admitted | None:
             f"{path} holds no admission to this very study {study.name!r}; ask its registrar, then "
             "mpc-rr enrol with --study and --admission"
         )
+    if withdrawals is not None:
+        _remember(path, withdrawals)
     return key, bytes.fromhex(admission)
+
+
+def _remember(path: Path, withdrawals: Withdrawals) -> None:
+    """Note in a pass which list of withdrawals was the newest; an older one is refused."""
+    with _to_itself(path):
+        book, study = _read_pass_file(path), withdrawals.study_digest.hex()
+        seen = book.setdefault("withdrawals", {}).get(study, 0)
+        if withdrawals.number < seen:
+            raise InputError(
+                f"this is list {withdrawals.number} of the registrar's withdrawals, and {path} has "
+                f"seen list {seen}: ask the registrar for the newest"
+            )
+        if withdrawals.number > seen:
+            book["withdrawals"][study] = withdrawals.number
+            _rewrite(path, _json(book))
 
 
 def read_registrar(path: Path | None) -> SigningKey | None:
     """A registrar's key, if a file is given."""
-    if path is None:
-        return None
-    return SigningKey(bytes.fromhex(_read(path, REGISTRAR)["key"]))
+    return None if path is None else _read_register(path).key
 
 
-def _read(path: Path, kind: str) -> dict[str, Any]:
+def _read_pass_file(path: Path) -> dict[str, Any]:
     book: dict[str, Any] = {}
     try:
         book = json.loads(path.read_text(encoding="utf-8"))
-        secret = book["secret" if kind == PASS and "secret" in book else "key"]
-        good = book["kind"] == kind and len(bytes.fromhex(secret)) == 32
-        inside = book["admitted" if kind == REGISTRAR else "admissions"]
-        good &= isinstance(inside, dict)
-        for admission in inside.values() if kind == PASS else ():
+        good = book["kind"] == KIND
+        good &= len(bytes.fromhex(book["secret" if "secret" in book else "key"])) == 32
+        for admission in book["admissions"].values():
             bytes.fromhex(admission)
+        good &= all(isinstance(number, int) for number in book.get("withdrawals", {}).values())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         good = False
     if not good:
-        raise InputError(f"{path} is not a file of the kind {kind!r}")
+        raise InputError(f"{path} is not a file of the kind {KIND!r}")
     return dict(book)
 
 
-def _write_new(path: Path, book: dict[str, Any]) -> None:
+def _json(book: dict[str, Any]) -> str:
+    return json.dumps(book, indent=2) + "\n"
+
+
+def _write_new(path: Path, text: str) -> None:
     """A file that only its owner can read, and that overwrites nothing."""
     try:
         path.touch(mode=0o600, exist_ok=False)
-        path.write_text(json.dumps(book, indent=2) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except FileExistsError:
         raise InputError(f"{path} exists already") from None
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _rewrite(path: Path, book: dict[str, Any]) -> None:
+def _rewrite(path: Path, text: str) -> None:
     """Replace a file as a whole: if that fails, the old one is still there."""
     temporary = path.with_name(f".{path.name}.new")
     temporary.unlink(missing_ok=True)
-    _write_new(temporary, book)
+    _write_new(temporary, text)
     temporary.replace(path)

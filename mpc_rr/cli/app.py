@@ -52,14 +52,20 @@ app = typer.Typer(
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's TOML file.")]
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's TOML file.")]
+_ADDRESS = (
+    "The address as mpc-rr broker prints it, or mqtt://user@host:port (mqtts:// with TLS). One "
+    "with a password in it is better given by the variable or as @FILE, as others can see the list "
+    "of processes. "
+    "Without a password you are asked for it."
+)
 BrokerOption = Annotated[
     str,
     typer.Option(
         "--broker",
         envvar="MPC_RR_BROKER",
         show_envvar=True,
-        help="mqtt://user:password@host:port, or mqtts:// with TLS. (A password given by the "
-        "variable does not show in the list of processes.)",
+        metavar="ADDRESS",
+        help=_ADDRESS,
     ),
 ]
 OptionalBroker = Annotated[
@@ -68,7 +74,8 @@ OptionalBroker = Annotated[
         "--broker",
         envvar="MPC_RR_BROKER",
         show_envvar=True,
-        help="mqtt://user:password@host:port, or mqtts:// with TLS: the coordinator's broker.",
+        metavar="ADDRESS",
+        help=_ADDRESS,
     ),
 ]
 CaFile = Annotated[
@@ -123,6 +130,13 @@ AgainOption = Annotated[
 PassOption = Annotated[
     Path | None,
     typer.Option("--pass", help="Your pass, where the study has a registrar (mpc-rr enrol)."),
+]
+WithdrawalsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="The registrar's list of withdrawn admissions (mpc-rr registrar withdrawals): whoever "
+        "is on it is refused.",
+    ),
 ]
 MaskOption = Annotated[
     list[str] | None,

@@ -3,7 +3,9 @@
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress, TimeElapsedColumn
 
 from mpc_rr.errors import MpcRrError, plain
@@ -71,7 +74,9 @@ def say(message: str) -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command line to its end; usage errors, too, are one line."""
+    """Run a command line to its end; usage errors, too, are one line. SIGTERM is as Ctrl-C."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             # On Windows a pipe would get one of the old encodings, without ε and lines of tables.
@@ -99,6 +104,11 @@ def run_app(app: typer.Typer) -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def note(text: str) -> None:
+    """What somebody should know who is about to do something."""
+    messages().print(f"[yellow]Note[/]: {escape(text)}", highlight=False, soft_wrap=True)
+
+
 def confirmed(question: str) -> bool:
     """Whether a person says yes; Ctrl-C and Ctrl-D say no."""
     try:
@@ -106,3 +116,18 @@ def confirmed(question: str) -> bool:
     except typer.Abort:
         messages().print()
         return False
+
+
+def at_terminal() -> bool:
+    """Whether somebody sits here who can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty() and _in_foreground()
+
+
+def _in_foreground() -> bool:
+    """Whether what is typed reaches this process: it would stop one that runs beside the shell."""
+    if not hasattr(os, "tcgetpgrp"):  # Windows has no such thing
+        return True
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except OSError:
+        return True

@@ -2,12 +2,11 @@
 
 import contextlib
 import math
-import os
 import re
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,8 +16,11 @@ from rich.console import Console
 
 from mpc_rr.agents.account import Account, StoredAccount, known_as
 from mpc_rr.agents.consent import Consent, consent_to
+from mpc_rr.agents.host import Ends
 from mpc_rr.agents.roster import is_party_name
 from mpc_rr.agents.terms import Terms
+from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
+from mpc_rr.cli.addresses import broker_url
 from mpc_rr.cli.admissions import read_pass
 from mpc_rr.cli.app import (
     AgainOption,
@@ -39,11 +41,20 @@ from mpc_rr.cli.app import (
     StateOption,
     StudyFile,
     Verbose,
+    WithdrawalsOption,
     app,
 )
-from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
+from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
-from mpc_rr.errors import Aborted, Declined, InputError, MpcRrError, ResultsError, StudyError
+from mpc_rr.errors import (
+    Aborted,
+    Declined,
+    InputError,
+    MpcRrError,
+    ResultsError,
+    StudyError,
+    listing,
+)
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
@@ -51,12 +62,11 @@ from mpc_rr.publication.ending import Ending
 from mpc_rr.results.folder import (
     check_folder,
     party_result,
-    write_folder,
     write_host_results,
+    write_party_end,
     write_party_result,
 )
 from mpc_rr.results.format import PartyResult, to_json
-from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import take_part
 from mpc_rr.running.loops import run_to_end
 from mpc_rr.schema import Record
@@ -70,6 +80,7 @@ from mpc_rr.study.records import read_columns, read_csv, read_record
 
 @app.command()
 def party(
+    context: typer.Context,
     study_file: StudyFile,
     broker: OptionalBroker = None,
     record: Annotated[
@@ -86,6 +97,7 @@ def party(
     broker_ca: CaFile = None,
     proxy: ProxyOption = None,
     own_pass: PassOption = None,
+    withdrawals: WithdrawalsOption = None,
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
@@ -132,24 +144,33 @@ def party(
             return
         if broker is None:
             raise InputError("--broker is missing: where does the study take place?")
-        url = BrokerUrl.parse(broker, broker_ca, proxy)
+        url = broker_url(context, broker, broker_ca, proxy)
         if out is not None:
             check_folder(out)
         own_name = _party_name(name)
-        admission = None if own_pass is None else read_pass(own_pass, study)
-        terms = Terms(coordinator, account, choices, admission, again)
+        listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
+        admission = None if own_pass is None else read_pass(own_pass, study, listed)
+        terms = Terms(coordinator, account, choices, admission, again, withdrawn(listed))
         terms.check(study, own)  # told before anything is sent
         _check_fingerprint(coordinator)
         if state is None:
             _note_no_ledger()
         if not yes:
             _ask(means)
-        ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms})
+
+        def keep(ends: Ends) -> None:
+            if out is not None and isinstance(end := ends[own_name], MpcRrError):
+                write_party_end(study, own_name, end, out)
+
+        ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms}, keep)
+        with _beside(ends[own_name]):
+            keep(ends)
         _show_party_end(study, ends[own_name], out, as_json=as_json)
 
 
 @app.command()
 def host(
+    context: typer.Context,
     study_file: StudyFile,
     broker: BrokerOption,
     csv: Annotated[Path, typer.Option(help="A CSV file with a header line.")],
@@ -167,6 +188,7 @@ def host(
         Path | None,
         typer.Option(help="Folder with the passes: 7.pass is that of record 7 of the CSV file."),
     ] = None,
+    withdrawals: WithdrawalsOption = None,
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
     state: StateOption = None,
@@ -198,7 +220,7 @@ def host(
         _check_seed(seed, state)
         chosen = _row_range(rows)
         records = read_csv(csv, study.schema, chosen)
-        url = BrokerUrl.parse(broker, broker_ca, proxy)
+        url = broker_url(context, broker, broker_ca, proxy)
         if out is not None:
             check_folder(out)
         prefix = _party_name(name)
@@ -208,6 +230,7 @@ def host(
         numbers = range(first, first + len(records))
         _check_fingerprint(coordinator)
         persons = None if person is None else _persons(csv, person, first, numbers[-1])
+        listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
         with _accounts(state, budget, len(records), persons) as accounts:
             if state is None:
                 _note_no_ledger()
@@ -216,12 +239,18 @@ def host(
                     coordinator,
                     account,
                     _choices(mask, candidates),
-                    None if passes is None else read_pass(passes / f"{number}.pass", study),
+                    None if passes is None else read_pass(passes / f"{number}.pass", study, listed),
                     again,
+                    withdrawn(listed),
                 )
                 for own_name, account, number in zip(own, accounts, numbers, strict=True)
             }
-            ends = _run_parties(study, url, own, seed, terms)
+
+            def stopped(ends: Ends) -> None:
+                if out is not None:
+                    write_host_results(study, None, ends, out)
+
+            ends = _run_parties(study, url, own, seed, terms, stopped)
         _show_host_end(study, ends, out, as_json=as_json)
 
 
@@ -300,20 +329,16 @@ def _explain(means: Consent, *, as_json: bool) -> None:
         raise InputError(means.refused)
 
 
-def _in_foreground() -> bool:
-    """Whether what is typed reaches this process: it would stop one that runs beside the shell."""
-    if not hasattr(os, "tcgetpgrp"):  # Windows has no such thing
-        return True
-    try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except OSError:
-        return True
-
-
 def _ask(means: Consent) -> None:
-    """Ask for consent, where somebody sits at a terminal."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty() and _in_foreground()):
+    """Ask for consent, where somebody sits at a terminal; who cannot be asked must say --yes."""
+    if not sys.stdin.isatty():
         return
+    if not at_terminal():
+        raise InputError(
+            "you sit at a terminal but cannot be asked there (this runs in the background, or its "
+            "messages go elsewhere); nothing was sent. --explain says what you would disclose; if "
+            "you agree, say --yes"
+        )
     show_consent(messages(), means)
     if not confirmed("Take part?"):
         raise Declined("you declined; nothing was sent")
@@ -325,11 +350,14 @@ def _run_parties(
     records: dict[str, Record],
     seed: int | None,
     terms: Mapping[str, Terms],
-) -> dict[str, Ending | MpcRrError]:
+    stopped: Callable[[Ends], None],
+) -> Ends:
     for own in terms.values():
         study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
     watch = party_watcher(messages())
-    return run_to_end(take_part(study, url, records, terms=terms, seed=seed, watch=watch))
+    return run_to_end(
+        take_part(study, url, records, terms=terms, seed=seed, watch=watch, when_stopped=stopped)
+    )
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
@@ -389,8 +417,6 @@ def _show_party_end(
     study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
 ) -> None:
     if isinstance(end, MpcRrError):
-        if isinstance(end, StudyError) and out is not None and end.receipt:
-            write_folder({"receipt.jsonl": transcript_lines(end.receipt)}, out)
         raise end
     result = party_result(study, end)
     if out is not None:
@@ -408,6 +434,15 @@ def _show(study: Study, result: PartyResult, *, as_json: bool) -> None:
 
 
 @contextlib.contextmanager
+def _beside(end: Ending | MpcRrError) -> Iterator[None]:
+    """If it cannot be written why there is no result, it is said all the same."""
+    try:
+        yield
+    except ResultsError as error:
+        raise ResultsError(f"{end}; and {error}") from None
+
+
+@contextlib.contextmanager
 def _or_printed(result: PartyResult | None) -> Iterator[None]:
     """If results cannot be written they are printed, so that nothing is lost."""
     try:
@@ -418,21 +453,26 @@ def _or_printed(result: PartyResult | None) -> Iterator[None]:
         raise ResultsError(f"{error}; result.json was printed instead") from None
 
 
-def _show_host_end(
-    study: Study, ends: dict[str, Ending | MpcRrError], out: Path | None, *, as_json: bool
-) -> None:
+def _show_host_end(study: Study, ends: Ends, out: Path | None, *, as_json: bool) -> None:
     """The result, which all parties of the host share, and each one's receipt."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
     finished = [end for end in ends.values() if isinstance(end, Ending)]
     result = party_result(study, finished[0]) if finished else None
     if out is not None:
         with _or_printed(result):
-            write_host_results(result, ends, out)
+            write_host_results(study, result, ends, out)
     if result is not None:
         _show(study, result, as_json=as_json)
     if failed:
-        name, error = next(iter(failed.items()))
-        message = (
-            f"{len(failed)} of {len(ends)} parties of this host have no result; {name}: {error}"
-        )
-        raise Aborted(message, failed)
+        message = f"{len(failed)} of {len(ends)} parties of this host have no result; "
+        raise Aborted(message + _causes(failed), failed)
+
+
+def _causes(failed: Mapping[str, MpcRrError], most: int = 3) -> str:
+    """Why parties have no result: each cause once, those of this machine before those of others."""
+    by_cause: dict[str, list[str]] = {}
+    for name in sorted(failed, key=lambda name: isinstance(failed[name], StudyError)):
+        by_cause.setdefault(str(failed[name]), []).append(name)
+    told = [f"{listing(names, 2)}: {cause}" for cause, names in by_cause.items()]
+    more = f"; and {len(told) - most} more causes" if len(told) > most else ""
+    return "; ".join(told[:most]) + more

@@ -8,6 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
 from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
@@ -17,11 +18,12 @@ from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.results.asking import read_askable
-from mpc_rr.results.claims import Contradicted, Judgement
+from mpc_rr.results.claims import Claim, Contradicted, Judgement
 from mpc_rr.results.folder import check_folder
 from mpc_rr.results.verification import claims_of, publish_anew
 from mpc_rr.show.report import report
 
+HANGING = "    "
 COLOURS: dict[Judgement, str] = {
     "confirmed": "green", "not confirmable": "yellow", "contradicted": "bold red",
 }  # fmt: skip
@@ -97,7 +99,11 @@ def verify_command(
     run: RunFolder,
     receipt: Annotated[
         Path | None,
-        typer.Option(help="Your own receipt.jsonl (mpc-rr party --out): were you left out?"),
+        typer.Option(help="Your own receipt.jsonl (mpc-rr party --out): is your answer there?"),
+    ] = None,
+    withdrawals: Annotated[
+        Path | None,
+        typer.Option(help="The registrar's list of withdrawn admissions: did one of them count?"),
     ] = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
@@ -107,23 +113,32 @@ def verify_command(
 
     Needs no network and no secret. Each line is something the folder says: confirmed, not
     confirmable (then why, and what would change that), or contradicted. Exit code 1 if anything is
-    contradicted. Whether somebody's answer was left out, that party can tell, with its receipt.
+    contradicted. Whether its own answer is in it, a party can see with its receipt.
     """
     with plain_errors(verbose, plugin):
         with messages().status("replaying the transcript"):
-            claims = claims_of(run, receipt)
+            claims = claims_of(run, receipt, withdrawals)
         holds = all(claim.verdict != "contradicted" for claim in claims)
         if as_json:
             print_json({"holds": holds, "claims": [msgspec.to_builtins(claim) for claim in claims]})
         else:
-            console = Console(soft_wrap=True)
-            for claim in claims:
-                said = escape(str(claim).removeprefix(claim.verdict))
-                console.print(
-                    f"[{COLOURS[claim.verdict]}]{claim.verdict}[/]{said}", highlight=False
-                )
+            _show_claims(Console(), claims)
         if not holds:
             raise Contradicted(claims)
+
+
+def _show_claims(console: Console, claims: tuple[Claim, ...]) -> None:
+    """One line each; on a terminal, what does not fit is indented: no claim begins there."""
+    for claim in claims:
+        said = Text(str(claim))
+        said.stylize(COLOURS[claim.verdict], 0, len(claim.verdict))
+        if console.is_terminal and said.cell_len > console.width:
+            first, *rest = said.wrap(console, max(console.width - len(HANGING), 20))
+            lines = [first, *(Text(HANGING) + line for line in rest)]
+        else:
+            lines = [said]
+        for line in lines:
+            console.print(line, soft_wrap=True)
 
 
 @app.command("report")

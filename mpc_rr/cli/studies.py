@@ -1,4 +1,4 @@
-"""Commands that run studies: run, check, coordinate, broker."""
+"""Commands that run studies: run, check, coordinate."""
 
 import contextlib
 import datetime as dt
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
 
 import typer
 from rich.console import Console
@@ -18,6 +17,8 @@ from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.watching import Watch, unwatched
+from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
+from mpc_rr.cli.addresses import broker_url, on_command_line
 from mpc_rr.cli.admissions import read_registrar
 from mpc_rr.cli.app import (
     BrokerOption,
@@ -30,18 +31,20 @@ from mpc_rr.cli.app import (
     SeedOption,
     StudyFile,
     Verbose,
+    WithdrawalsOption,
     app,
 )
-from mpc_rr.cli.console import messages, plain_errors, print_json
-from mpc_rr.errors import Aborted, InputError, InternalError, ResultsError
+from mpc_rr.cli.console import messages, plain_errors, print_json, say
+from mpc_rr.errors import Aborted, BrokerError, InputError, InternalError, ResultsError
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.broker import LOOPBACK, serve_broker
+from mpc_rr.network.rights import PARTY_INVITATION
 from mpc_rr.results.folder import check_folder, result_file, write_results
 from mpc_rr.results.format import to_json
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import coordinate_study, run_study
 from mpc_rr.running.loops import run_to_end
+from mpc_rr.running.studies import Interrupted
 from mpc_rr.show.progress import watcher
 from mpc_rr.show.study import scenario_facts, show_facts, show_result
 from mpc_rr.study.definition import Study
@@ -57,6 +60,7 @@ class TransportName(StrEnum):
 
 @app.command()
 def run(
+    context: typer.Context,
     scenario_file: ScenarioFile,
     transport: Annotated[
         TransportName,
@@ -65,7 +69,10 @@ def run(
     broker: Annotated[
         str | None,
         typer.Option(
-            help="mqtt://user:password@host:port; without it, one is started just for this run."
+            envvar="MPC_RR_BROKER",
+            show_envvar=True,
+            help="The broker's address (for an embedded one, the coordinator's), or @FILE with it; "
+            "without it, one is started just for this run.",
         ),
     ] = None,
     broker_ca: CaFile = None,
@@ -91,24 +98,28 @@ def run(
     Example:  mpc-rr run scenarios/quickstart.toml --out my-results
     """
     with plain_errors(verbose, plugin):
-        if (broker or broker_ca or hosts) and transport is TransportName.memory:
+        simulated = transport is TransportName.memory
+        if simulated and (on_command_line(context, "broker") or broker_ca or hosts):
             raise InputError(
                 "--broker, --broker-ca and --hosts have no meaning with --transport memory"
             )
-        url = BrokerUrl.parse(broker, broker_ca) if broker is not None else None
+        url = None if simulated or broker is None else broker_url(context, broker, broker_ca)
         scenario = load_scenario(scenario_file, data)
         scenario.records()  # bad data is told before anything starts
         folder = _result_folder(out, scenario.study)
         started = time.monotonic()
-        result = run_study(
-            scenario,
-            transport=transport.value,
-            broker=url,
-            seed=seed,
-            hosts=hosts,
-            registrar=read_registrar(registrar),
-            watch=_watch(as_json),
-        )
+        try:
+            result: StudyResult = run_study(
+                scenario,
+                transport=transport.value,
+                broker=url,
+                seed=seed,
+                hosts=hosts,
+                registrar=read_registrar(registrar),
+                watch=_watch(as_json),
+            )
+        except Interrupted as stopped:
+            result = stopped.run
         _finish(result, folder, time.monotonic() - started, as_json=as_json)
 
 
@@ -136,9 +147,11 @@ def check(
 
 @app.command()
 def coordinate(
+    context: typer.Context,
     study_file: StudyFile,
     broker: BrokerOption,
     broker_ca: CaFile = None,
+    withdrawals: WithdrawalsOption = None,
     out: OutOption = None,
     seed: SeedOption = None,
     as_json: JsonOption = False,
@@ -151,45 +164,26 @@ def coordinate(
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        url = BrokerUrl.parse(broker, broker_ca)
+        url = broker_url(context, broker, broker_ca)
+        if url.user == PARTY_INVITATION:
+            raise InputError(
+                "this is the parties' address; the coordinator needs the other one that mpc-rr "
+                "broker printed"
+            )
+        listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
         folder = _result_folder(out, study)
         started = time.monotonic()
         result = run_to_end(
             coordinate_study(
-                study, url, seed=seed, announce=_announce(study, url), watch=_watch(as_json)
+                study,
+                url,
+                seed=seed,
+                announce=_announce(study, url),
+                watch=_watch(as_json),
+                withdrawn=withdrawn(listed),
             )
         )
         _finish(result, folder, time.monotonic() - started, as_json=as_json)
-
-
-@app.command("broker")
-def broker_command(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 1883,
-    host_address: Annotated[
-        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
-    ] = LOOPBACK,
-    user: Annotated[str, typer.Option(help="User name that clients must give.")] = "study",
-    password: Annotated[
-        str | None,
-        typer.Option(envvar="MPC_RR_BROKER_PASSWORD", help="Password; random if not given."),
-    ] = None,
-    verbose: Verbose = False,
-) -> None:
-    """Run the embedded broker until Ctrl-C, for parties on this machine or others.
-
-    It speaks plain MQTT: records stay sealed end to end, but who talks to whom is visible to the
-    network. For studies in earnest use a broker with TLS (mqtts://).
-    """
-
-    def ready(url: BrokerUrl) -> None:
-        entry = f"{quote(url.user or '', safe='')}:{quote(url.password or '', safe='')}"
-        typer.echo(f"broker ready; give the agents:  --broker mqtt://{entry}@{url.where}")
-
-    with plain_errors(verbose):
-        try:
-            serve_broker(host_address, port, user, password, ready)
-        except KeyboardInterrupt:
-            typer.echo("broker stopped")
 
 
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
@@ -235,8 +229,12 @@ def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool)
         show_result(console, result, file.publication, seconds)
         what = "Results are in" if result.outcome.result is not None else "What happened is in"
         console.print(Text(f"{what} {folder}"), soft_wrap=True)
+    if result.outcome.interrupted:
+        say("interrupted")
+        raise typer.Exit(130)
     if result.outcome.result is None:
-        broken = [end for end in result.parties.values() if isinstance(end, InternalError)]
+        kinds = InternalError | BrokerError
+        broken = [end for end in result.parties.values() if isinstance(end, kinds)]
         why = "; ".join([result.outcome.cause, *(str(end) for end in broken[:1])])
         fault = broken[0].__cause__ if broken else result.outcome.fault
         raise Aborted(f"the study failed: {why}", result.outcome.culprits) from fault

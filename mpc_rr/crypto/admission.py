@@ -1,12 +1,14 @@
 """Admissions: a registrar vouches that a key belongs to one person, and to no other.
 
 A person has one secret, her credential, and for each study an Ed25519 key that follows from it:
-two studies show two keys, of which nobody else can tell that they are hers. The registrar, who
-knows her, signs the key for that study: the admission. In a run she proves with it that the
-identity she joins with is hers.
+two studies show two keys, of which nobody else can tell that they are hers. With a request she
+shows the registrar that she has the key; the registrar, who knows her, signs it for that study: the
+admission. In a run she proves with it that the identity she joins with is hers. Admissions that no
+longer count stand on the registrar's signed list of withdrawals.
 """
 
 import functools
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -51,9 +53,21 @@ class SigningKey:
         """For its owner's file."""
         return self._private.private_bytes_raw().hex()
 
+    def request(self, study_digest: bytes, registrar: bytes, name: str = "") -> bytes:
+        """A person's signature: I have this key, and ask this registrar to admit it to a study,
+        under this name if there is one."""
+        return self._private.sign(_request(study_digest, registrar, self.public, name))
+
     def admit(self, study_digest: bytes, person: bytes) -> bytes:
         """A registrar's signature: this key belongs to a person who has no other in this study."""
         return self._private.sign(_admission(study_digest, person))
+
+    def withdraw(self, study_digest: bytes, number: int, persons: Iterable[bytes]) -> "Withdrawals":
+        """A registrar's list of the admissions to a study that no longer count."""
+        keys = tuple(sorted(persons))
+        return Withdrawals(
+            study_digest, number, keys, self._private.sign(_withdrawals(study_digest, number, keys))
+        )
 
     def prove(self, run: bytes, identity: PublicIdentity) -> bytes:
         """A person's signature: in this run, this identity is mine."""
@@ -94,6 +108,28 @@ class Pass(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     proof: bytes
 
 
+class Withdrawals(msgspec.Struct, frozen=True):
+    """The admissions to one study that its registrar has withdrawn, by the persons' keys.
+
+    ``number`` rises with every withdrawal: of two lists the higher one counts.
+    """
+
+    study_digest: bytes
+    number: int
+    persons: tuple[bytes, ...]
+    signature: bytes
+
+
+def _request(study_digest: bytes, registrar: bytes, person: bytes, name: str) -> bytes:
+    head = b"mpc-rr request for admission v2\0" if name else b"mpc-rr request for admission v1\0"
+    return head + study_digest + registrar + person + name.encode()
+
+
+def _withdrawals(study_digest: bytes, number: int, persons: Sequence[bytes]) -> bytes:
+    rank = number.to_bytes(8, "big")
+    return b"mpc-rr withdrawals v1\0" + study_digest + rank + b"".join(persons)
+
+
 def _admission(study_digest: bytes, person: bytes) -> bytes:
     return b"mpc-rr admission v1\0" + study_digest + person
 
@@ -112,6 +148,28 @@ def _verified(public: bytes, signature: bytes, data: bytes) -> bool:
     return True
 
 
+def requested(
+    registrar: bytes, study_digest: bytes, person: bytes, signature: bytes, name: str = ""
+) -> bool:
+    """Whether somebody who has this key asks this registrar to admit it to this study, under this
+    name or, if it is empty, under any."""
+    return is_sound_key(person) and _verified(
+        person, signature, _request(study_digest, registrar, person, name)
+    )
+
+
+def withdrawals_fault(listed: Withdrawals, registrar: bytes, study_digest: bytes) -> str | None:
+    """Why this is no list of withdrawals by this registrar for this study, or None."""
+    if listed.study_digest != study_digest:
+        return "it is for another study, or for another version of its file"
+    if not 0 <= listed.number < 2**64 or any(len(key) != KEY_BYTES for key in listed.persons):
+        return "it is damaged"
+    signed = _withdrawals(listed.study_digest, listed.number, listed.persons)
+    if not _verified(registrar, listed.signature, signed):
+        return "the study's registrar has not signed it, or not as it is now"
+    return None
+
+
 def admitted(registrar: bytes, study_digest: bytes, person: bytes, admission: bytes) -> bool:
     """Whether the registrar has admitted this person to this study."""
     return is_sound_key(person) and _verified(
@@ -120,11 +178,21 @@ def admitted(registrar: bytes, study_digest: bytes, person: bytes, admission: by
 
 
 def pass_fault(
-    shown: Pass, registrar: bytes, study_digest: bytes, run: bytes, identity: PublicIdentity
+    shown: Pass,
+    registrar: bytes,
+    study_digest: bytes,
+    run: bytes,
+    identity: PublicIdentity,
+    withdrawn: Collection[bytes] = (),
 ) -> str | None:
-    """Why this is no proper pass for this identity in this run, or None."""
+    """Why this is no proper pass for this identity in this run, or None.
+
+    ``withdrawn``: the keys of the persons whose admissions no longer count.
+    """
     if not admitted(registrar, study_digest, shown.person, shown.admission):
         return "the registrar has not admitted it to this study"
+    if shown.person in withdrawn:
+        return "the registrar has withdrawn this admission (it is on its list of withdrawals)"
     if not _verified(shown.person, shown.proof, _proof(run, identity)):
         return "its pass belongs to somebody else"
     return None

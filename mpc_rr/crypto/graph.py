@@ -8,6 +8,7 @@ same edge is slot k − 1 − s of that neighbour.
 
 import functools
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,27 @@ class HararyGraph:
         """One row for each party."""
         standing, place = _order(self.seed, self.nodes)
         return np.asarray(standing[(place[:, np.newaxis] + self.steps) % self.nodes])
+
+    def fewest_in_a_cut(self, present: Collection[int]) -> int:
+        """How many of those present stand, at least, in two stretches that would cut the circle.
+
+        A stretch has k/2 places, and somebody is between the two on either side: only if nobody is
+        left in both do the others fall apart. (``nodes`` if nothing can cut the graph.)
+        """
+        half, nodes = self.degree // 2, self.nodes
+        choices = nodes - 2 * half - 1
+        if self.degree == nodes - 1 or choices < 1:
+            return nodes
+        there = np.isin(_order(self.seed, nodes)[0], list(present)).astype(np.int64)
+        summed = np.concatenate([[0], np.cumsum(np.concatenate([there, there[:half]]))])
+        stretch = summed[half : half + nodes] - summed[:nodes]
+        # The least of the ``choices`` stretches from each on, in steps that double.
+        least, width = stretch, 1
+        while width < choices:
+            step = min(width, choices - width)
+            least = np.minimum(least, np.roll(least, -step))
+            width += step
+        return int((stretch + np.roll(least, -(half + 1))).min())
 
     def mirrored(self, slot: int) -> int:
         """The slot in which the neighbour in this slot has us."""

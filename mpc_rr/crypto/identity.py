@@ -7,6 +7,7 @@ not open.
 
 import functools
 import hashlib
+import hmac
 import threading
 
 import msgspec
@@ -15,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from mpc_rr.crypto import hpke
-from mpc_rr.crypto.pairwise import is_key, shared_secret
+from mpc_rr.crypto.pairwise import is_key, possession, shared_secret
 from mpc_rr.randomness import Randomness
 
 FINGERPRINT_DIGITS = 32
@@ -112,6 +113,17 @@ class Identity:
     def shared_secret(self, public: bytes) -> bytes:
         """The secret our sealing key shares with another's; ``ValueError`` if that is no key."""
         return shared_secret(self._sealing, public)
+
+    def possession(self, verifier: bytes, statement: bytes) -> bytes:
+        """Prove to the owner of another sealing key that ours is ours."""
+        return possession(self.shared_secret(verifier), statement)
+
+    def possesses(self, public: bytes, statement: bytes, proof: bytes) -> bool:
+        """Whether the proof shows us that who made the statement has the private half of a key."""
+        try:
+            return hmac.compare_digest(possession(self.shared_secret(public), statement), proof)
+        except ValueError:
+            return False
 
     def seal(self, reader: bytes, plaintext: bytes, info: bytes) -> bytes:
         """Encrypt for the owner of a sealing key; it opens only under the same ``info``."""

@@ -4,10 +4,15 @@ Two X25519 keys agree on a secret; HKDF-SHA256 makes of it, for each sum anew, w
 seed for the mask of the two, and a key for each direction in which they send each other shares.
 Masks are AES-128-CTR key streams; locks are ChaCha20-Poly1305. Each key is used for one message
 only, so nonces are zero.
+
+Whoever brings a key proves to the coordinator that it is its own: by a MAC under the secret that
+this key and the coordinator's share (static Diffie-Hellman proof of possession, RFC 6955 §4, with
+HKDF and HMAC of SHA-256). Only these two can make it, so it convinces nobody else.
 """
 
 import functools
 import hashlib
+import hmac
 from collections.abc import Iterable
 
 import numpy as np
@@ -48,6 +53,10 @@ class MaskKey:
         """The secret shared with the owner of a public key; ``ValueError`` if it is no key."""
         return shared_secret(self._private, public)
 
+    def possession(self, verifier: bytes, statement: bytes) -> bytes:
+        """Prove to the owner of another key that this one is ours."""
+        return possession(self.shared_secret(verifier), statement)
+
 
 def shared_secret(private: X25519PrivateKey, public: bytes) -> bytes:
     """The secret that two X25519 keys share; ``ValueError`` if the public one is no proper key."""
@@ -72,6 +81,11 @@ def is_key(public: bytes) -> bool:
 def derive(agreed: bytes, purpose: bytes, length: int) -> bytes:
     """Key material for one purpose from an agreed secret."""
     return HKDF(algorithm=_HASH, length=length, salt=None, info=purpose).derive(agreed)
+
+
+def possession(agreed: bytes, statement: bytes) -> bytes:
+    """What two who share a secret can make, and nobody else: the proof of having either key."""
+    return hmac.digest(derive(agreed, b"mpc-rr possession v2\0", 32), statement, "sha256")
 
 
 def seed_of(secret: bytes) -> bytes:

@@ -1,21 +1,27 @@
 """Where a broker is, and how to get there."""
 
+import re
 import ssl
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import aiomqtt
 import msgspec
 
+from mpc_rr.crypto.certificates import TlsSocket, accepting_only
 from mpc_rr.errors import InputError
+from mpc_rr.network.rights import INVITATIONS, Invitation, is_invitation
+from mpc_rr.randomness import SystemRandomness
 
 SOCKS5 = 2
 """PySocks' number for it."""
+FINGERPRINT = "sha256="
+"""Begins what follows the # of an address: which certificate the broker has."""
 
 
 class BrokerUrl(msgspec.Struct, frozen=True):
-    """Where a broker is and how to enter. The password never shows in a repr."""
+    """Where a broker is and how to enter. Password and invitation never show in a repr."""
 
     host: str
     port: int
@@ -27,12 +33,15 @@ class BrokerUrl(msgspec.Struct, frozen=True):
     """More nodes of the same broker, to turn to when this one is gone."""
     proxy: tuple[str, int] | None = None
     """A SOCKS5 proxy (Tor, for example) through which to go; it also looks the host up."""
+    fingerprint: str | None = None
+    """SHA-256 of the only certificate that the broker may show, in hexadecimal digits."""
 
     @classmethod
     def parse(cls, text: str, ca_file: Path | None = None, proxy: str | None = None) -> "BrokerUrl":
         """Read ``mqtt://user:pass@host:port`` or ``mqtts://…``; `InputError` if it is neither.
 
-        Several, for the nodes of a cluster, are separated by commas. ``proxy`` looks like
+        ``#sha256=…`` at the end of one with TLS says which certificate alone is accepted. Several
+        addresses, for the nodes of a cluster, are separated by commas. ``proxy`` looks like
         ``socks5://host:port``.
         """
         way = None if proxy is None else _proxy(proxy)
@@ -59,11 +68,17 @@ class BrokerUrl(msgspec.Struct, frozen=True):
             why = "does not exist" if tls else "needs an mqtts:// address"
             raise InputError(f"the certificate file {ca_file} {why}")
         if ca_file is not None:
-            tls_context(ca_file)  # told now if it is no certificate
+            _trusting(ca_file)  # told now if it is no certificate
+        pin = _fingerprint(url.fragment, tls=tls, ca_file=ca_file)
         user = unquote(url.username) if url.username is not None else None
         password = unquote(url.password) if url.password is not None else None
+        if user in INVITATIONS and not is_invitation(password or ""):
+            raise InputError(
+                "the invitation in the broker's address is cut off or mistyped; copy the whole "
+                "address again, as mpc-rr broker printed it"
+            )
         port = port or (8883 if tls else 1883)
-        return cls(url.hostname, port, tls, user, password, ca_file, proxy=proxy)
+        return cls(url.hostname, port, tls, user, password, ca_file, proxy=proxy, fingerprint=pin)
 
     def __repr__(self) -> str:
         return f"mqtt{'s' if self.tls else ''}://{self.where}"
@@ -73,6 +88,64 @@ class BrokerUrl(msgspec.Struct, frozen=True):
         """Host and port, for messages to people."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
+
+    @property
+    def nodes(self) -> "tuple[BrokerUrl, ...]":
+        """This one and the others of the same broker."""
+        return (msgspec.structs.replace(self, others=()), *self.others)
+
+    def with_secrets(self) -> str:
+        """The whole address, for whom it is meant: `parse` reads it."""
+        return ",".join(node._with_secrets() for node in self.nodes)  # noqa: SLF001
+
+    def _with_secrets(self) -> str:
+        given = [quote(part, safe="") for part in (self.user, self.password) if part is not None]
+        entry = f"{':'.join(given)}@" if given else ""
+        pin = "" if self.fingerprint is None else f"#{FINGERPRINT}{self.fingerprint}"
+        return f"mqtt{'s' if self.tls else ''}://{entry}{self.where}{pin}"
+
+    def login(self, mailbox: str) -> tuple[str | None, str | None]:
+        """User and password for the connection of a mailbox.
+
+        With an invitation, the password is a token that is made here and holds for it alone.
+        """
+        if self.user not in INVITATIONS or self.password is None:
+            return self.user, self.password
+        return self.user, Invitation.parse(self.password).token(mailbox, SystemRandomness())
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """How to check the broker's certificate; None without TLS."""
+        if not self.tls:
+            return None
+        if self.fingerprint is not None:
+            return accepting_only(self.fingerprint)
+        return _trusting(self.ca_file)
+
+
+class BrokerAddresses(msgspec.Struct, frozen=True):
+    """How the agents of a study enter one broker, each role with its own rights."""
+
+    coordinator: BrokerUrl
+    parties: BrokerUrl
+
+
+def _fingerprint(fragment: str, *, tls: bool, ca_file: Path | None) -> str | None:
+    """The digits of ``sha256=…``, which may have colons between them."""
+    if not fragment:
+        return None
+    digits = fragment.removeprefix(FINGERPRINT).replace(":", "").lower()
+    if not fragment.startswith(FINGERPRINT) or not re.fullmatch("[0-9a-f]{64}", digits):
+        raise InputError(
+            "what follows the # of a broker's address must look like sha256= and the 64 "
+            "hexadecimal digits of its certificate's fingerprint; copy the whole address again"
+        )
+    if not tls:
+        raise InputError("a certificate's fingerprint (#sha256=…) needs an mqtts:// address")
+    if ca_file is not None:
+        raise InputError(
+            "the address has a certificate's fingerprint: leave out the certificate authority"
+        )
+    return digits
 
 
 def _without_password(text: str) -> str:
@@ -103,9 +176,11 @@ def proxy_settings(proxy: tuple[str, int] | None) -> aiomqtt.ProxySettings | Non
     return aiomqtt.ProxySettings(proxy_type=SOCKS5, proxy_addr=host, proxy_port=port)
 
 
-def tls_context(ca_file: Path | None) -> ssl.SSLContext:
-    """How to check a broker's certificate."""
+def _trusting(ca_file: Path | None) -> ssl.SSLContext:
+    """Certificates are checked as usual: by name, by date, and by who vouches for them."""
     try:
-        return ssl.create_default_context(cafile=ca_file)
+        context = ssl.create_default_context(cafile=ca_file)
     except (ssl.SSLError, OSError):
         raise InputError(f"{ca_file} holds no certificates (PEM)") from None
+    context.sslsocket_class = TlsSocket
+    return context

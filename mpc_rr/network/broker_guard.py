@@ -47,8 +47,7 @@ def main(folder: Path, command: list[str]) -> int:
     threading.Thread(target=_stop_when_owner_is_gone, args=(broker,), daemon=True).start()
     code = broker.wait()
     with contextlib.suppress(OSError):
-        sys.stdout.write(log.read_text(errors="replace")[-2000:])
-        sys.stdout.flush()
+        os.write(1, log.read_bytes()[-2000:])  # unbuffered: who should read it may be gone
     shutil.rmtree(folder, ignore_errors=True)
     return code
 

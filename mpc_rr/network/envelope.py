@@ -10,10 +10,11 @@ from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
+RUN_BYTES = {1: 16, 2: 32}
+"""How long the name of a run is, in each version of the wire whose transcripts can be read."""
 COORDINATOR = "coordinator"
 EVERYONE = "*"
-RUN_BYTES = 16
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 NAME_RULE = "small letters, digits, '-' and '_', at most 48, starting with a letter or digit"
@@ -49,6 +50,11 @@ class Message(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     reveals: ClassVar[bool] = True
     """Whether it may tell something of its sender's record, alone or together with others. Before
     the first such message leaves in a run, the party's ledger enters that it does."""
+
+    @property
+    def proved(self) -> "tuple[bytes, bytes] | None":
+        """An X25519 key that it brings, and the proof that it is its sender's own; None: none."""
+        return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"

@@ -38,6 +38,8 @@ class Invitation(Message, frozen=True):
     study_digest: bytes
     nonce: bytes
     answers: bytes
+    piece_bytes: int = 0
+    """The largest payload that the broker is known to carry; 0 in version 1, which had none."""
 
 
 class Refusal(Message, frozen=True):
@@ -52,11 +54,17 @@ class Refusal(Message, frozen=True):
 
 
 class Join(Message, frozen=True):
-    """Party → coordinator: I take part in this run, with these keys."""
+    """Party → coordinator: I take part in this run, with these keys; answers go there.
+
+    ``possession`` proves to the coordinator that the sealing key is the sender's own; the signature
+    proves it of the other.
+    """
 
     step: ClassVar[str] = "join"
     doing: ClassVar[str] = "waiting for parties to join"
     identity: PublicIdentity
+    reply_to: str = ""
+    possession: bytes = b""
 
 
 class ShowPass(Message, frozen=True):
@@ -75,6 +83,15 @@ class Welcome(Message, frozen=True):
     doing: ClassVar[str] = "the coordinator admits a party"
     way: ClassVar[Way] = "hand out"
     fingerprint: str
+
+
+class LobbyNews(Message, frozen=True):
+    """Coordinator → everyone, now and then while it waits for parties: how many have joined."""
+
+    step: ClassVar[str] = "lobby_news"
+    doing: ClassVar[str] = "the coordinator says how many have joined"
+    way: ClassVar[Way] = "announce"
+    joined: int
 
 
 # ── Roster and verdict ─────────────────────────────────────────────────────────────────────────
@@ -184,6 +201,8 @@ class Objection(Message, frozen=True):
     reason: str
 
 
+LOBBY_STEPS = tuple(kind.step for kind in (Hello, ShowPass, Join, Objection, Again, Welcome))
+"""Between the coordinator and one party, before it is in a roster."""
 STEPS_BEFORE_PROTOCOL = (Hello.step, Join.step, RosterSeen.step)
 STEPS_AFTER_PROTOCOL = (ResultSeen.step, Goodbye.step)
 AGENT_MESSAGES: tuple[type[Message], ...] = (
@@ -198,6 +217,6 @@ AGENT_MESSAGES: tuple[type[Message], ...] = (
 )
 """What parties send outside the protocol."""
 COORDINATOR_MESSAGES: tuple[type[Message], ...] = (
-    Invitation, Refusal, Welcome, Roster, Passes, Opening, Verdict,
+    Invitation, Refusal, Welcome, LobbyNews, Roster, Passes, Opening, Verdict,
 )  # fmt: skip
 """What the coordinator sends outside the protocol."""

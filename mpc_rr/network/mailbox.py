@@ -9,6 +9,7 @@ verdict, a new roster, an objection): such news is raised by `interrupt`.
 """
 
 import asyncio
+import logging
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -30,12 +31,15 @@ from mpc_rr.network.envelope import (
     Header,
     Message,
 )
-from mpc_rr.network.sealed import Opened, Rejected, read, write
+from mpc_rr.network.sealed import Opened, OtherVersion, Rejected, read, write
 from mpc_rr.network.transport import AT_ONCE, Transport
 
+LOGGER = logging.getLogger("mpc_rr.rounds")
 FILED_PER_SENDER = 256
 FILED_BY_COORDINATOR = 4096
 """More steps than any protocol has, with all its repetitions: who files more is flooding us."""
+MESSAGES_OF_THE_LARGEST_KIND = 4
+"""As much as so many of them may be filed of one sender: nobody is further ahead of us."""
 
 MOST_PAUSES = 2
 """For so many pauses one may put off asking again, because others' messages are coming in or this
@@ -45,6 +49,10 @@ CLOCK_STEP_S = 1e-6
 
 P = ParamSpec("P")
 Handler = Callable[[Opened], None]
+
+
+def _ignore(_opened: Opened) -> None:
+    """What is not for us."""
 
 
 class Traffic(msgspec.Struct):
@@ -140,11 +148,13 @@ class Mailbox:
         """By (session, step, peer)."""
         self.messages = self.bytes = 0
         self.open_handlers: dict[str, Handler] = {}
-        """Steps whose handler checks the signature itself: the sender's key is in the message."""
+        """Steps whose handler checks run and signature itself: the key is in the message."""
         self.handlers: dict[str, Handler] = {Again.step: self._on_again}
         """Steps that are handled on arrival instead of being filed; their signature is checked."""
         self.watchers: dict[str, Handler] = {}
         """Steps that are looked at on arrival and then filed like all others."""
+        self.on_other_version: Handler = _ignore
+        """What to do with a message of this study in another version of the wire."""
         self.catch_up: bytes | None = None
         """What to send to somebody who asks for a message of a session that is over."""
         self.last_wait = ("", "")
@@ -160,6 +170,7 @@ class Mailbox:
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}
         self._filed_by: Counter[str] = Counter()
+        self._filed_bytes: Counter[str] = Counter()
         self._sent: dict[tuple[str, str, str], bytes] = {}
         self._resent_at: dict[tuple[str, str, str], float] = {}
         self._news: deque[Exception] = deque()
@@ -179,6 +190,7 @@ class Mailbox:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self.on_other_version = _ignore
         for handlers in (self.open_handlers, self.handlers, self.watchers):
             handlers.clear()  # they hold the agent, which holds this: it would stay until searched
 
@@ -256,12 +268,21 @@ class Mailbox:
         try:
             await self._until_done(wait, timeout_s)
         finally:
-            self.round_seconds[session, step] += asyncio.get_running_loop().time() - wait.started
+            seconds = asyncio.get_running_loop().time() - wait.started
+            self.round_seconds[session, step] += seconds
+            came = len(wait.wanted) - len(wait.missing)
+            level = logging.INFO if self.me == COORDINATOR else logging.DEBUG
+            LOGGER.log(
+                level, "%s: %d of %d for step %r in %s, after %.1f s",
+                self.me, came, len(wait.wanted), step, session, seconds,
+            )  # fmt: skip
 
     def take(self, session: str, step: str, senders: Iterable[str]) -> dict[str, Opened]:
         """The filed messages of these senders; they are filed no longer."""
         taken = {sender: self._filed.pop((session, step, sender)) for sender in senders}
         self._filed_by.subtract(taken.keys())
+        for sender, opened in taken.items():
+            self._filed_bytes[sender] -= len(opened.raw)
         return taken
 
     async def wait_for_news(self, session: str, step: str, timeout_s: float) -> None:
@@ -286,6 +307,14 @@ class Mailbox:
         news = [n for n in self._news if sender not in getattr(n, "culprits", ())]
         self._news = deque(news)
 
+    def forget(self, peer: str, steps: Iterable[str]) -> None:
+        """Keep nothing of somebody who was in the lobby, for a moment only."""
+        for step in steps:
+            key = (LOBBY_SESSION, step, peer)
+            self.traffic.pop(key, None)
+            self._sent.pop(key, None)
+            self._resent_at.pop(key, None)
+
     def waiting(self) -> tuple[str, int, int]:
         """Step, how many have come, how many are wanted: for a progress display."""
         wait = self._wait
@@ -306,11 +335,7 @@ class Mailbox:
                     return
                 left_s = wait.deadline(timeout_s) - loop.time()
                 if left_s <= CLOCK_STEP_S:
-                    raise Dropout(
-                        f"{listing(wait.missing)} sent nothing for step {wait.step!r} "
-                        f"within {timeout_s:g} s",
-                        wait.missing,
-                    )
+                    raise Dropout(self._silence(wait, timeout_s), wait.missing)
                 quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
                 if quiet_s <= CLOCK_STEP_S:
                     self._ask_all(wait, late_s=-quiet_s)
@@ -318,6 +343,14 @@ class Mailbox:
                     await self._woken(wait, min(quiet_s, left_s))
         finally:
             self._wait = None
+
+    def _silence(self, wait: _Wait, timeout_s: float) -> str:
+        """Who did not write; and if it is we who could not hear, that."""
+        cut_off = self.transport.cut_off(wait.started)
+        return (
+            f"{listing(wait.missing)} sent nothing for step {wait.step!r} within {timeout_s:g} s"
+            f"{'' if cut_off is None else f'; {cut_off}'}"
+        )
 
     @staticmethod
     async def _woken(wait: _Wait, timeout_s: float) -> None:
@@ -368,14 +401,20 @@ class Mailbox:
     def _file(self, raw: bytes) -> None:
         if len(raw) > self.size_limit:
             raise Rejected("oversized")
-        runs = (self.run, b"") if self.run else None
-        opened = read(raw, study=self.study, runs=runs, targets=self._targets)
+        try:
+            opened = read(raw, study=self.study, runs=None, targets=self._targets)
+        except OtherVersion as met:
+            self.on_other_version(met.opened)
+            raise
         header = opened.envelope.header
         if header.step in self.open_handlers:
             self.open_handlers[header.step](opened)
-            if header.sender in self.keys:
-                self.count(header.session, header.step, header.sender, received=len(raw))
+            author = self.keys.get(header.sender)
+            if author is not None and opened.signed_by(author):
+                self.count(LOBBY_SESSION, header.step, header.sender, received=len(raw))
             return
+        if self.run and header.run not in (self.run, b""):
+            raise Rejected("other run")
         key = (header.session, header.step, header.sender)
         fingerprint = opened.digest
         earlier = self._fingerprints.get(key)
@@ -388,7 +427,7 @@ class Mailbox:
             return
         if earlier is not None:
             self._contradicted(header)
-        self._admit(header)
+        self._admit(header, len(raw))
         self.count(header.session, header.step, header.sender, received=len(raw))
         if header.step in self.watchers:
             self.watchers[header.step](opened)
@@ -403,15 +442,20 @@ class Mailbox:
         if not opened.signed_by(author):
             raise Rejected("bad signature")
 
-    def _admit(self, header: Header) -> None:
+    def _admit(self, header: Header, size: int) -> None:
         if COORDINATOR not in (self.me, header.sender):
             raise Rejected("not the coordinator")
+        if self.me == COORDINATOR and not self.session_root:
+            raise Rejected("other session")  # in the lobby there is nothing to be filed
         if header.session.split("/")[0] not in (self.session_root, VERDICT_SESSION):
             raise Rejected("other session")
         most = FILED_BY_COORDINATOR if header.sender == COORDINATOR else FILED_PER_SENDER
-        if self._filed_by[header.sender] >= most:
+        room = MESSAGES_OF_THE_LARGEST_KIND * self.size_limit
+        filed_bytes = self._filed_bytes[header.sender] + size
+        if self._filed_by[header.sender] >= most or filed_bytes > room:
             raise Rejected("flooding")
         self._filed_by[header.sender] += 1
+        self._filed_bytes[header.sender] = filed_bytes
 
     def _contradicted(self, header: Header) -> None:
         self.interrupt(

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
+from mpc_rr.network.fragments import LARGEST_PAYLOAD
 
 LATENCY_S = 0.001
 
@@ -51,9 +52,25 @@ class MemoryTransport:
         """This end's own address."""
         return self._address
 
+    @property
+    def payload_bytes(self) -> int:
+        """In memory, as much as anywhere."""
+        return LARGEST_PAYLOAD
+
+    def fit(self, payload_bytes: int) -> None:
+        """Nothing is cut into pieces here."""
+
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
+
+    def last_heard(self, address: str) -> float | None:  # noqa: ARG002
+        """Nobody says here that he is there."""
+        return None
+
+    def cut_off(self, since: float) -> str | None:  # noqa: ARG002
+        """Never."""
+        return None
 
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand a message to the network for an address."""

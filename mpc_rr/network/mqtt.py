@@ -1,80 +1,144 @@
 """The carrier of earnest runs: any MQTT 3.1.1 broker, through aiomqtt.
 
-Topics, all under ``mpc_rr/<study>/``: ``coordinator`` for what goes up, ``all`` for what everyone
-gets, ``box/<mailbox>/<party>`` for one party. A mailbox is a connection; a host gives thousands of
-parties one mailbox, which needs two subscriptions however many parties there are.
+Topics, all under ``mpc_rr/<study>/``: ``coordinator/<mailbox>`` for what goes up, ``all`` for what
+everyone gets, ``box/<mailbox>/<party>`` for one party. A mailbox is a connection, and its name is
+also the client's identifier: a broker can give each connection rights to its own topics. A host
+gives thousands of parties one mailbox, which needs two subscriptions however many there are.
 
 Under load messages wait a moment for a free place and then travel together (``box/<mailbox>/=`` for
 those to several parties of one mailbox): a client can publish only some thousand times a second.
 
-A lost connection is made again with growing pauses. What the broker had not acknowledged is
+The first connection is tried for as long as the study's lobby is open. A lost one is made again
+with growing pauses, for as long as an agent waits. What the broker had not acknowledged is
 published again; what it lost meanwhile, the mailboxes ask for again.
+
+The coordinator's connection finds out how large a message the broker carries, by sending some to
+itself; parties are told with their invitation.
 """
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import math
 import re
 import socket
 from collections import deque
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import aiomqtt
-from aiomqtt.exceptions import MqttConnectError
 
-from mpc_rr.errors import BrokerError
-from mpc_rr.network.address import BrokerUrl, proxy_settings, tls_context
+from mpc_rr.errors import BrokerError, BrokerRefusal
+from mpc_rr.network.address import BrokerUrl, proxy_settings
+from mpc_rr.network.broker_trouble import hangs_up, no_echo, no_reading, not_connected, number
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
-from mpc_rr.network.fragments import BATCH_BYTES, Assembler, batch, cut, unbatch
+from mpc_rr.network.fairness import FairQueue
+from mpc_rr.network.fragments import (
+    BATCH_BYTES,
+    GONE,
+    HERE,
+    LARGEST_PAYLOAD,
+    PIECE_OVERHEAD,
+    SMALLEST_PAYLOAD,
+    Assembler,
+    batch,
+    cut,
+    fits_in_batch,
+    is_batch,
+    probe,
+    token_of,
+    unbatch,
+    whole,
+)
+from mpc_rr.network.rights import draw_mailbox
 from mpc_rr.network.transport import AT_ONCE
 from mpc_rr.randomness import Randomness
 
-LOGGER = logging.getLogger("mpc_rr.mqtt")
-LOGGER.addHandler(logging.NullHandler())
-"""Where the library tells what it sees; nobody reads it unless a program asks for it."""
+LOGGER = logging.getLogger("mpc_rr.network")
+LIBRARY = logging.getLogger("mpc_rr.library.mqtt")
+"""Where aiomqtt and paho tell what they see; nobody reads it unless a program asks for it."""
+LIBRARY.addHandler(logging.NullHandler())
+LIBRARY.propagate = False
 CONNECT_TIMEOUT_S = 10.0
 ABANDON_S = 1.0
-RECONNECT_S = 60.0
-SEND_S = 120.0
+PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+STEADY_S = 10.0
+"""A connection that has lasted so long is a good one: the next pause is short again."""
+HANG_UPS = 5
+"""So often a message is sent again over a new connection before we take it for the reason."""
+BEAT_S = 5.0
+"""How often a connection with parties says that it is there."""
+NO_RIGHTS_S = 15.0
+"""For so long a subscription is tried again: a cluster that has lost a node refuses some, too."""
+BACK_S = 5.0
+"""Who has lost its connection for longer than this, in the broker's eyes, is gone."""
+PROBES = tuple(kib * 1024 - 512 for kib in (8, 16, 32, 64, 128, 256))
+PROBE_S = 10.0
+TOKEN_BYTES = 16
 IN_FLIGHT = 8
 SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
-INBOX_MESSAGES = 65536
+INBOX_BYTES = 64 * 2**20
+"""What waits to be read, besides four messages of the largest kind."""
+QUEUED_MESSAGES = 65536
 AT_LEAST_ONCE = 1
-_BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
 
 
 _Waiting = tuple[str, bytes, "asyncio.Future[None]"]
 """A reader's name, a message, and who waits for it to be published."""
 
 
-def _number(code: Any) -> int:
-    """A reason code, which paho gives as a number or as an object that holds one."""
-    return int(getattr(code, "value", code))
+@dataclass
+class _Outage:
+    """A time without connection."""
+
+    since: float
+    until: float
+    why: str
 
 
 class MqttConnection:
     """One connection to a broker, shared by all agents of this process that were attached to it."""
 
     def __init__(
-        self, url: BrokerUrl, study: str, rng: Randomness, *, size_limit: int, coordinator: bool
+        self,
+        url: BrokerUrl,
+        study: str,
+        rng: Randomness,
+        *,
+        size_limit: int,
+        coordinator: bool,
+        lobby_s: float,
+        longest_wait_s: float,
     ) -> None:
         self._nodes = deque([url, *url.others])
         self._rng, self._size_limit = rng, size_limit
-        self._root = f"mpc_rr/{study}"
-        self.mailbox = rng.bytes(8).hex()
+        self._root, self._coordinator = f"mpc_rr/{study}", coordinator
+        self._lobby_s, self._longest_wait_s = lobby_s, longest_wait_s
+        self.mailbox = draw_mailbox(rng)
+        self._up = f"{self._root}/coordinator/{self.mailbox}"
         self._filters = (
-            [f"{self._root}/coordinator"]
+            # Without a mailbox: what parties of wire version 1 say, who are told why not.
+            [f"{self._root}/coordinator", f"{self._root}/coordinator/+"]
             if coordinator
             else [f"{self._root}/all", f"{self._root}/box/{self.mailbox}/+"]
         )
+        self.payload_bytes = SMALLEST_PAYLOAD
+        """How large a payload the broker is known to carry."""
+        self._probes: dict[bytes, tuple[int, asyncio.Event]] = {}
         self._ends: dict[str, MqttTransport] = {}
-        self._assemblers: dict[str, Assembler] = {}
+        self._assembler = Assembler(8 * size_limit + 2**23, per_sender=2 * size_limit + 2**20)
+        self._assembler_for_strangers = Assembler(2**22, per_sender=2**16)
+        self._heard: dict[str, float] = {}
+        """When the mailboxes of admitted parties were last heard of."""
+        self._gone: dict[str, float] = {}
+        """When the broker said of some of them that they are gone."""
         self._client: aiomqtt.Client | None = None
         self._online = asyncio.Event()
+        self._outages: deque[_Outage] = deque(maxlen=16)
+        self._pause_s, self._connected_at = PAUSE_S, -math.inf
+        self._told = ""
         self._unacknowledged: set[asyncio.Timeout] = set()
         self._window = asyncio.Semaphore(IN_FLIGHT)
         self._lanes: dict[str, deque[_Waiting]] = {}
@@ -83,19 +147,26 @@ class MqttConnection:
         self._failure: BrokerError | None = None
         self._handed_over = 0
         self._handing_over = False
+        if coordinator:
+            self.attach(COORDINATOR)  # parties may write before it is known what the broker carries
 
     def attach(self, name: str) -> "MqttTransport":
         """The end of the network for one agent of this process."""
-        self._ends[name] = MqttTransport(self, name)
+        if name not in self._ends:
+            self._ends[name] = MqttTransport(self, name, self._rng.bytes(16), self._size_limit)
         return self._ends[name]
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator["MqttConnection"]:
         """Connect, and stay connected as long as the context lasts."""
         _quiet_lost_sockets(asyncio.get_running_loop())
-        client = await self._connect()
+        client = await self._first_connection()
         keeper = asyncio.create_task(self._keep(client))
         try:
+            if self._coordinator:
+                await self._learn_sizes()
+            else:
+                self._spawn(self._beat())
             yield self
         finally:
             working = [keeper, *self._tasks]
@@ -110,6 +181,23 @@ class MqttConnection:
         """The node we are connected to, or try now."""
         return self._nodes[0]
 
+    async def _first_connection(self) -> aiomqtt.Client:
+        """Connect, for as long as the study may still be waiting for us."""
+        loop = asyncio.get_running_loop()
+        started, deadline = loop.time(), loop.time() + self._lobby_s
+        while True:
+            try:
+                return await self._connect()
+            except BrokerError as error:
+                if isinstance(error, BrokerRefusal):
+                    patience_s = NO_RIGHTS_S if error.may_pass else 0.0
+                    if loop.time() - started >= patience_s:
+                        raise
+                if loop.time() >= deadline:
+                    raise BrokerError(f"{error} (tried for {self._lobby_s:g} s)") from None
+                self._tell(f"{error} Trying again for {deadline - loop.time():.0f} s.")
+                await self._pause()
+
     async def _connect(self) -> aiomqtt.Client:
         """Connect to the first node that answers."""
         for _ in range(len(self._nodes) - 1):
@@ -120,20 +208,7 @@ class MqttConnection:
         return await self._connect_to_node()
 
     async def _connect_to_node(self) -> aiomqtt.Client:
-        client = aiomqtt.Client(
-            self._url.host,
-            self._url.port,
-            username=self._url.user,
-            password=self._url.password,
-            identifier=f"mpc-rr-{self._rng.bytes(8).hex()}",
-            proxy=proxy_settings(self._url.proxy),
-            tls_context=tls_context(self._url.ca_file) if self._url.tls else None,
-            timeout=CONNECT_TIMEOUT_S,
-            logger=LOGGER,
-            # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
-            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
-        )
-        client.pending_calls_threshold = 2 * IN_FLIGHT
+        client = self._new_client()
         connecting = asyncio.ensure_future(client.__aenter__())
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
@@ -143,50 +218,48 @@ class MqttConnection:
             raise
         except TimeoutError as error:
             await _abandon(client, connecting)
-            raise BrokerError(self._no_answer(error)) from None
-        except MqttConnectError as error:
-            raise self._refused(error) from None
+            raise not_connected(self._url, error, CONNECT_TIMEOUT_S) from None
         except (aiomqtt.MqttError, OSError, ValueError) as error:
-            raise BrokerError(self._no_answer(error)) from None
+            raise not_connected(self._url, error, CONNECT_TIMEOUT_S) from None
         try:
             await self._subscribe(client)
         except BaseException:
             await _close(client)
             raise
         self._client = client
+        self._connected_at = asyncio.get_running_loop().time()
         self._online.set()
+        LOGGER.debug("connected to %s", self._url.where)
         return client
 
-    def _no_answer(self, error: BaseException) -> str:
-        reason = str(error) or f"no answer within {CONNECT_TIMEOUT_S:g} s"
-        through, hints = "", ["is it running, and is the address right?"]
-        if self._url.proxy is not None:
-            through = " through the proxy {}:{}".format(*self._url.proxy)
-            hints.append("Is the proxy there, and does it speak SOCKS?")
-        if self._url.tls:
-            hints.append("Does it speak TLS? (mqtt:// is without)")
-        return f"no MQTT broker answers at {self._url.where}{through}: {reason}; {' '.join(hints)}"
+    def _new_client(self) -> aiomqtt.Client:
+        user, password = self._url.login(self.mailbox)
+        will = None if self._coordinator else aiomqtt.Will(self._up, GONE, AT_LEAST_ONCE)
+        client = aiomqtt.Client(
+            self._url.host,
+            self._url.port,
+            username=user,
+            password=password,
+            identifier=self.mailbox,
+            will=will,
+            proxy=proxy_settings(self._url.proxy),
+            tls_context=self._url.tls_context(),
+            timeout=CONNECT_TIMEOUT_S,
+            max_queued_incoming_messages=QUEUED_MESSAGES,
+            logger=LIBRARY,
+            # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
+        )
+        client.pending_calls_threshold = 2 * IN_FLIGHT
+        return client
 
     async def _subscribe(self, client: aiomqtt.Client) -> None:
         try:
             codes = await client.subscribe([(topic, AT_LEAST_ONCE) for topic in self._filters])
         except aiomqtt.MqttError as error:
-            raise BrokerError(
-                f"the broker at {self._url.where} does not answer a subscription: {error}"
-            ) from None
-        if any(_number(code) >= 128 for code in codes):
-            raise BrokerError(
-                f"the broker at {self._url.where} does not let us subscribe to {self._root}/…; "
-                "check its access rules"
-            )
-
-    def _refused(self, error: MqttConnectError) -> BrokerError:
-        if _number(error.rc) in _BAD_CREDENTIALS:
-            return BrokerError(
-                f"the broker at {self._url.where} refused the user name or password; "
-                "give them as mqtt://user:password@host:port"
-            )
-        return BrokerError(f"the broker at {self._url.where} refused the connection: {error}")
+            raise no_reading(self._url, self._root, error) from None
+        if any(number(code) >= 128 for code in codes):
+            raise no_reading(self._url, self._root)
 
     async def _keep(self, client: aiomqtt.Client) -> None:
         try:
@@ -194,40 +267,78 @@ class MqttConnection:
                 try:
                     async for message in client.messages:
                         payload = message.payload
+                        if message.retain:
+                            continue  # nothing of ours is: somebody left it here
                         if isinstance(payload, bytes):
                             self._handing_over = True
                             try:
                                 await self._take(message.topic.value, payload)
                             finally:
                                 self._handing_over = False
-                except aiomqtt.MqttError:
-                    self._online.clear()
-                    for patience in self._unacknowledged:
-                        patience.reschedule(asyncio.get_running_loop().time())
+                except aiomqtt.MqttError as error:
+                    self._lost(error)
                     await _close(client)
                     client = await self._reconnect()
         except Exception as error:  # noqa: BLE001  (whatever it is, nobody must wait for ever)
             self._failure = _of_the_broker(error)
             self._online.set()
             for end in self._ends.values():
-                end.inbox.put_nowait(self._failure)
+                end.fail(self._failure)
         finally:
             await _close(client)
 
+    def _lost(self, error: aiomqtt.MqttError) -> None:
+        now = asyncio.get_running_loop().time()
+        self._online.clear()
+        self._outages.append(_Outage(now, math.inf, str(error)))
+        for patience in self._unacknowledged:
+            patience.reschedule(now)
+        if now - self._connected_at >= STEADY_S:
+            self._pause_s = PAUSE_S
+        self._tell(f"the connection to the broker at {self._url.where} was lost: {error}")
+
     async def _reconnect(self) -> aiomqtt.Client:
-        loop, pause_s = asyncio.get_running_loop(), 0.1
-        deadline = loop.time() + RECONNECT_S
+        """Connect again, however long it takes: those who wait have deadlines of their own."""
         while True:
+            await self._pause()
             try:
-                return await self._connect()
+                client = await self._connect()
             except BrokerError as error:
-                if loop.time() >= deadline:
-                    raise BrokerError(
-                        f"the connection to {self._url.where} was lost and did not come back "
-                        f"within {RECONNECT_S:g} s"
-                    ) from error
-                await asyncio.sleep(pause_s)
-                pause_s = min(2 * pause_s, 5.0)
+                self._outages[-1].why = str(error)
+                self._tell(str(error))
+            else:
+                self._outages[-1].until = self._connected_at
+                away_s = self._connected_at - self._outages[-1].since
+                LOGGER.warning("connected to %s again, after %.1f s", self._url.where, away_s)
+                self._spawn(self._say_here())
+                self._told = ""
+                return client
+
+    async def _pause(self) -> None:
+        """Wait before the next attempt: ever longer, and not when everybody else tries again."""
+        pause_s = self._pause_s * (0.5 + float(self._rng.uniform((1,))[0]))
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        await asyncio.sleep(pause_s)
+
+    def _tell(self, trouble: str) -> None:
+        """Tell whoever reads the log, once as long as it stays the same."""
+        sort = re.sub(r" Trying again for .*", "", trouble)
+        if sort != self._told:
+            self._told = sort
+            LOGGER.warning("%s", trouble)
+
+    def cut_off(self, since: float) -> str | None:
+        """For how long there was no connection since then, in words; None if there always was."""
+        now = asyncio.get_running_loop().time()
+        away = [o for o in self._outages if o.until > since]
+        if not away:
+            return None
+        seconds = sum(min(o.until, now) - max(o.since, since) for o in away)
+        until = "so far" if away[-1].until > now else "of that time"
+        return (
+            f"this process had no connection to the broker for {seconds:.0f} s {until} "
+            f"({away[-1].why.rstrip('.?')})"
+        )
 
     @property
     def behind(self) -> bool:
@@ -235,12 +346,62 @@ class MqttConnection:
         client = self._client
         return self._handing_over or (client is not None and len(client.messages) > 0)
 
+    async def _beat(self) -> None:
+        """Say now and then that this connection is there."""
+        while True:
+            await asyncio.sleep(BEAT_S)
+            await self._say_here()
+
+    async def _say_here(self) -> None:
+        if not self._coordinator and self._online.is_set() and self._client is not None:
+            with contextlib.suppress(aiomqtt.MqttError):
+                await self._client.publish(self._up, HERE, qos=0)
+
+    # ── sizes ──────────────────────────────────────────────────────────────────────────────────
+
+    async def _learn_sizes(self) -> None:
+        """Send ever larger payloads to ourselves, until one does not come back."""
+        loop, patience_s = asyncio.get_running_loop(), PROBE_S
+        for payload_bytes in PROBES:
+            started = loop.time()
+            if not await self._comes_back(payload_bytes, patience_s):
+                if payload_bytes == PROBES[0]:
+                    raise no_echo(self._url, self._up)
+                LOGGER.warning(
+                    "the broker at %s does not carry %s bytes at a time; larger messages are cut "
+                    "into pieces of %s", self._url.where, f"{payload_bytes:,}",
+                    f"{self.payload_bytes:,}",
+                )  # fmt: skip
+                break
+            self.payload_bytes = payload_bytes
+            patience_s = min(PROBE_S, 1.0 + 50 * (loop.time() - started))
+        await self._online.wait()
+
+    async def _comes_back(self, payload_bytes: int, patience_s: float) -> bool:
+        token = self._rng.bytes(TOKEN_BYTES)
+        came = asyncio.Event()
+        self._probes[token] = (payload_bytes, came)
+        try:
+            async with asyncio.timeout(patience_s):
+                if not await self._published(self._up, probe(token, payload_bytes)):
+                    return False
+                await came.wait()
+        except TimeoutError:
+            return False
+        finally:
+            del self._probes[token]
+        return True
+
+    def fit(self, payload_bytes: int) -> None:
+        """Be told by the coordinator how large a payload the broker carries."""
+        self.payload_bytes = min(max(payload_bytes, SMALLEST_PAYLOAD), LARGEST_PAYLOAD)
+
     # ── carrying ───────────────────────────────────────────────────────────────────────────────
 
     def topic(self, target: str, routes: dict[str, str]) -> str | None:
         """Where what is for ``target`` is published; None if nobody knows."""
         if target == COORDINATOR:
-            return f"{self._root}/coordinator"
+            return self._up
         if target == EVERYONE:
             return f"{self._root}/all"
         address = routes.get(target)
@@ -252,11 +413,12 @@ class MqttConnection:
 
     async def publish(self, topic: str, raw: bytes) -> None:
         """Publish until the broker has acknowledged every piece; `BrokerError` if it never does."""
-        if len(raw) > BATCH_BYTES:
+        room = self.payload_bytes - PIECE_OVERHEAD
+        if len(raw) > min(room, BATCH_BYTES):
             # The pieces of one message follow each other: many half messages would fill the
             # memory of the one who puts them together.
             async with self._one_in_pieces:
-                for piece in cut(raw, self._rng):
+                for piece in cut(raw, self._rng, room):
                     async with self._window:
                         await self._deliver(topic, piece)
             return
@@ -272,14 +434,9 @@ class MqttConnection:
         """Send what waits on a lane, as much together as fits, whenever there is a free place."""
         while waiting:
             await self._window.acquire()
-            together, size = [waiting[0]], len(waiting[0][1])
-            for one in itertools.islice(waiting, 1, None):
-                size += len(one[1]) + len(one[0])
-                if size > BATCH_BYTES:
-                    break
-                together.append(one)
-            for _ in together:
-                waiting.popleft()
+            messages = ((reader, raw) for reader, raw, _ in waiting)
+            count = max(fits_in_batch(messages, self.payload_bytes), 1)
+            together = [waiting.popleft() for _ in range(count)]
             self._spawn(self._send_together(lane, together))
         self._lanes.pop(lane, None)
 
@@ -288,7 +445,7 @@ class MqttConnection:
             if len(together) == 1:
                 reader, raw, _ = together[0]
                 topic = f"{lane}/{reader}" if reader else lane
-                await self._deliver(topic, cut(raw, self._rng)[0])
+                await self._deliver(topic, whole(raw))
             else:
                 topic = f"{lane}/{SEVERAL}" if together[0][0] else lane
                 await self._deliver(topic, batch([(reader, raw) for reader, raw, _ in together]))
@@ -311,13 +468,22 @@ class MqttConnection:
         task.add_done_callback(self._tasks.discard)
 
     async def _deliver(self, topic: str, payload: bytes) -> None:
+        loop, hang_ups = asyncio.get_running_loop(), 0
+        started = loop.time()
         try:
-            async with asyncio.timeout(SEND_S):
-                while not await self._published(topic, payload):
-                    pass
+            async with asyncio.timeout(self._longest_wait_s):
+                while True:
+                    sent_at = loop.time()
+                    if await self._published(topic, payload):
+                        return
+                    hang_ups = hang_ups + 1 if loop.time() - sent_at < STEADY_S else 0
+                    if hang_ups >= HANG_UPS:
+                        raise hangs_up(self._url, topic, len(payload))
         except TimeoutError:
+            why = self.cut_off(started) or "it is there, and answers nothing"
             raise BrokerError(
-                f"the broker at {self._url.where} did not acknowledge a message within {SEND_S:g} s"
+                f"the broker at {self._url.where} did not acknowledge a message within "
+                f"{self._longest_wait_s:g} s: {why}"
             ) from None
 
     async def _published(self, topic: str, payload: bytes) -> bool:
@@ -344,20 +510,57 @@ class MqttConnection:
     async def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
-        reader = rest.partition("/")[2]
-        messages = unbatch(payload) if kind != "all" else None
-        if messages is not None:
-            for name, raw in messages[:INBOX_MESSAGES]:
-                await self._hand_over(name if kind == "box" else None, raw)
+        mailbox, _, reader = rest.partition("/")
+        if kind == COORDINATOR and self._of_connections(mailbox, payload):
+            return
+        if is_batch(payload):
+            if kind == COORDINATOR:  # divided when its sender's turn has come
+                self._ends[COORDINATOR].take(payload, mailbox)
+            for name, raw in (unbatch(payload) or ()) if kind == "box" else ():
+                await self._hand_over(name, raw, mailbox)
             return
         if kind == "box" and reader not in self._ends:
             return
-        assembler = self._assemblers.setdefault(topic, Assembler(4 * self._size_limit))
-        whole = assembler.add(payload)
-        if whole is not None:
-            await self._hand_over(reader if kind == "box" else None, whole)
+        stranger = kind == COORDINATOR and mailbox not in self._heard
+        assembler = self._assembler_for_strangers if stranger else self._assembler
+        message = assembler.add(rest, payload)
+        if message is not None:
+            await self._hand_over(reader if kind == "box" else None, message, mailbox)
 
-    async def _hand_over(self, reader: str | None, raw: bytes) -> None:
+    def _of_connections(self, mailbox: str, payload: bytes) -> bool:
+        """Take note of what connections say of themselves; whether it was no more than that."""
+        if mailbox in self._heard:
+            now = asyncio.get_running_loop().time()
+            if payload == GONE:
+                self._gone.setdefault(mailbox, now)
+            else:
+                self._heard[mailbox] = now
+                self._gone.pop(mailbox, None)
+        token = token_of(payload, TOKEN_BYTES)
+        length, came = self._probes.get(token or b"", (0, None))
+        if came is not None and len(payload) == length:
+            came.set()
+        return token is not None or payload in (HERE, GONE)
+
+    def watch(self, mailbox: str) -> None:
+        """From now on, know when this mailbox was last heard of."""
+        self._heard[mailbox] = asyncio.get_running_loop().time()
+        self._gone.pop(mailbox, None)
+
+    def last_heard(self, mailbox: str) -> float | None:
+        """When a mailbox that is watched was last heard of; minus infinity: it is gone.
+
+        Whoever has lost its connection may have it again in a moment; and while we have none, or
+        have it for a moment only, we cannot tell.
+        """
+        now = asyncio.get_running_loop().time()
+        if not self._online.is_set() or mailbox not in self._heard:
+            return None if mailbox not in self._heard else now
+        if now - self._gone.get(mailbox, math.inf) > BACK_S:
+            return -math.inf
+        return max(self._heard[mailbox], self._connected_at)
+
+    async def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
         """To one agent behind this connection, or to all of them.
 
         A few at a time: if thousands acted on it at once, nobody would look after the connection
@@ -368,7 +571,7 @@ class MqttConnection:
             [*self._ends.values()] if reader is None else [*filter(None, [self._ends.get(reader)])]
         )
         for end in ends:
-            end.take(raw)
+            end.take(raw, mailbox)
             self._handed_over += 1
             if self._handed_over % AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -417,24 +620,53 @@ async def _abandon(client: aiomqtt.Client, connecting: "asyncio.Future[Any]") ->
 class MqttTransport:
     """One agent's end of an `MqttConnection`."""
 
-    def __init__(self, connection: MqttConnection, name: str) -> None:
+    def __init__(
+        self, connection: MqttConnection, name: str, secret: bytes, size_limit: int
+    ) -> None:
         self._connection, self._name = connection, name
         self._routes: dict[str, str] = {}
-        self.inbox: asyncio.Queue[bytes | BrokerError] = asyncio.Queue()
+        self._inbox: FairQueue[bytes] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
+        self._divided: deque[bytes] = deque()
+        """The messages of a batch whose turn has come."""
+        self._arrived = asyncio.Event()
+        self._failure: BrokerError | None = None
 
     @property
     def address(self) -> str:
         """The mailbox of the connection and the agent's name in it."""
         return f"{self._connection.mailbox}/{self._name}"
 
+    @property
+    def payload_bytes(self) -> int:
+        """How large a payload the broker is known to carry."""
+        return self._connection.payload_bytes
+
+    def fit(self, payload_bytes: int) -> None:
+        """Be told how large a payload the broker carries."""
+        self._connection.fit(payload_bytes)
+
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
+        self._connection.watch(address.partition("/")[0])
 
-    def take(self, raw: bytes) -> None:
-        """Put a message in the inbox. A full inbox loses it; it can be asked for again."""
-        if self.inbox.qsize() < INBOX_MESSAGES:
-            self.inbox.put_nowait(raw)
+    def last_heard(self, address: str) -> float | None:
+        """When something last came from an address to which we have a route."""
+        return self._connection.last_heard(address.partition("/")[0])
+
+    def cut_off(self, since: float) -> str | None:
+        """For how long there was no connection since then, in words."""
+        return self._connection.cut_off(since)
+
+    def take(self, raw: bytes, mailbox: str) -> None:
+        """Put a message, or a batch, in the inbox. If it is full some are lost, and asked for."""
+        self._inbox.put(mailbox, raw, len(raw))
+        self._arrived.set()
+
+    def fail(self, why: BrokerError) -> None:
+        """Nothing will come any more."""
+        self._failure = why
+        self._arrived.set()
 
     async def answer(self, address: str, raw: bytes) -> None:
         """Publish a message to an address."""
@@ -449,11 +681,17 @@ class MqttTransport:
     @property
     def behind(self) -> bool:
         """Whether messages have come that were not handed over yet, or not taken from here."""
-        return self._connection.behind or not self.inbox.empty()
+        return self._connection.behind or len(self._inbox) > 0 or len(self._divided) > 0
 
     async def recv(self) -> bytes:
         """The next message; `BrokerError` when the connection is lost for good."""
-        arrived = await self.inbox.get()
-        if isinstance(arrived, BrokerError):
-            raise arrived
-        return arrived
+        while not self._divided:
+            while not len(self._inbox):
+                if self._failure is not None:
+                    raise self._failure
+                self._arrived.clear()
+                await self._arrived.wait()
+            arrived = self._inbox.get()
+            batched = unbatch(arrived)
+            self._divided.extend([arrived] if batched is None else (raw for _, raw in batched))
+        return self._divided.popleft()

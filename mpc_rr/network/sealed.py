@@ -6,6 +6,7 @@ pass here is counted under its reason and thrown away; it never reaches a protoc
 
 import functools
 import hashlib
+from collections.abc import Collection
 
 import msgspec
 
@@ -23,7 +24,8 @@ from mpc_rr.network.envelope import (
     encode,
 )
 
-SIGNATURE_CONTEXT = b"mpc-rr envelope v1\0"
+SIGNATURE_CONTEXTS = {version: b"mpc-rr envelope v%d\0" % version for version in RUN_BYTES}
+"""What a signature is on, besides the envelope: no version's can be passed off as another's."""
 
 _signed_decoder = msgspec.msgpack.Decoder(SignedEnvelope)
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
@@ -45,7 +47,8 @@ def write(
     if reader is not None:
         body = author.seal(reader.sealing, body, encode(header))
     envelope = encode(Envelope(header, body))
-    return encode(SignedEnvelope(envelope, author.sign(SIGNATURE_CONTEXT + envelope)))
+    context = SIGNATURE_CONTEXTS[header.version]
+    return encode(SignedEnvelope(envelope, author.sign(context + envelope)))
 
 
 class Opened:
@@ -75,8 +78,10 @@ class Opened:
     def signed_by(self, author: PublicIdentity) -> bool:
         """Whether the signature is ``author``'s."""
         if author not in self._authors:
-            data = SIGNATURE_CONTEXT + self.signed.envelope
-            if not author.verify(self.signed.signature, data):
+            context = SIGNATURE_CONTEXTS.get(self.envelope.header.version)
+            if context is None:
+                return False
+            if not author.verify(self.signed.signature, context + self.signed.envelope):
                 return False
             self._authors.add(author)
         return True
@@ -110,20 +115,35 @@ def _parsed(raw: bytes) -> Opened:
         raise Rejected("malformed") from None
 
 
+class OtherVersion(Rejected):
+    """A message of another version of the wire, for this study."""
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__("other version")
+        self.opened = opened
+
+
 def read(
-    raw: bytes, *, study: str, runs: tuple[bytes, ...] | None, targets: tuple[str, ...]
+    raw: bytes,
+    *,
+    study: str,
+    runs: tuple[bytes, ...] | None,
+    targets: tuple[str, ...],
+    versions: Collection[int] = (WIRE_VERSION,),
 ) -> Opened:
     """Parse raw bytes and check all but the signature; `Rejected` with the reason otherwise.
 
     ``runs`` is None before the invitation, when a party cannot know yet which run it will join.
+    ``versions``: of the wire; older ones only where a transcript is read.
     """
     opened = _parsed(raw)
     header = opened.envelope.header
-    if header.version != WIRE_VERSION:
-        raise Rejected("other version")
     if header.study != study:
         raise Rejected("other study")
-    if len(header.run) not in (0, RUN_BYTES) or (runs is not None and header.run not in runs):
+    if header.version not in versions:
+        raise OtherVersion(opened)
+    whole = len(header.run) in (0, RUN_BYTES[header.version])
+    if not whole or (runs is not None and header.run not in runs):
         raise Rejected("other run")
     if header.target not in targets:
         raise Rejected("misdirected")

@@ -13,8 +13,24 @@ class Transport(Protocol):
     def address(self) -> str:
         """Where messages for this agent can be delivered, as the coordinator must be told."""
 
+    @property
+    def payload_bytes(self) -> int:
+        """How large a payload is known to get through."""
+
+    def fit(self, payload_bytes: int) -> None:
+        """Be told by the coordinator how large a payload gets through."""
+
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address`` from now on (coordinator only)."""
+
+    def last_heard(self, address: str) -> float | None:
+        """When something last came from an address to which there is a route, by the loop's clock.
+
+        Minus infinity: who was there is gone. None: this carrier cannot tell (coordinator only).
+        """
+
+    def cut_off(self, since: float) -> str | None:
+        """For how long we were cut off from the network since then, in words; None: never."""
 
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier for an address, whoever is there (coordinator only)."""

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, quoted
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.odds import in_words
 
@@ -92,7 +92,15 @@ class Disclosure(
     @property
     def seen(self) -> str:
         """By whom it is seen, and how."""
-        return self.seen_as.format(**msgspec.structs.asdict(self), total=self._total)
+        return self.seen_as.format(
+            **msgspec.structs.asdict(self), total=self._total, only_if=self.only_if
+        )
+
+    @property
+    def only_if(self) -> str:
+        """The condition under which it stays hidden, where there is one."""
+        most = getattr(self, "withstands", None)
+        return "" if most is None else f", as long as at most {_parties(most)} what they know"
 
     @property
     def _total(self) -> str:
@@ -119,6 +127,22 @@ class RandomizedResponse(Disclosure, frozen=True, tag="randomized response"):
     epsilon: float
 
 
+class ClusteredResponse(Disclosure, frozen=True, tag="clustered response"):
+    """All answers, in clusters that are one value each; which they are is not known beforehand.
+
+    However they are clustered, the ε of all clusters add up to this.
+    """
+
+    compared: ClassVar[str | None] = None
+    how_said: ClassVar[str] = (
+        "randomized in clusters that follow from the answers, each cluster as one value; any one "
+        "answer may cost all of it"
+    )
+    epsilon: float
+    each: tuple[float, ...]
+    """What each attribute adds to it, in their order."""
+
+
 class SubsetSelection(Disclosure, frozen=True, tag="subset selection"):
     """A set of combinations of one group of attributes; it holds the true one more often."""
 
@@ -141,12 +165,22 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
     epsilon: float
     claimed: float
     views: int = 1
-    """It is one of so many groups of answers that a party may be asked for, and none costs more."""
+    """Up to rules 2: it is in the dearest of so many sets that a party may be asked for."""
+    sets: tuple[tuple[tuple[str, ...], ...], ...] = ()
+    """The sets of answers of which one will be asked for; the ε is that of the dearest."""
+    prices: tuple[tuple[float, ...], ...] = ()
+    """What each answer of each set may cost."""
 
     @property
     def how(self) -> str:
         """Which answers these are is not known before one is asked."""
         how = super().how
+        if self.sets:
+            each = "; or ".join(", ".join(map(_together, one)) for one in self.sets)
+            return (
+                f"{how}. A party is asked for one of these {len(self.sets)} sets, and the "
+                f"coordinator says which: {each}"
+            )
         if self.views == 1:
             return how
         return f"{how}. A party answers one of {self.views} sets; this is in the dearest"
@@ -161,11 +195,13 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
     )
     how_said: ClassVar[str] = "randomized, and then added up with those of the others"
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in {total}"
+    seen_as: ClassVar[str] = "by everybody, only in {total}{only_if}"
     epsilon: float
     claimed: float
     crowd: int
     """Among how many honest parties it is surely hidden."""
+    withstands: int | None = None
+    """As long as no more than so many parties pool what they know; None: all others may."""
     expected: int | None = None
     """Over how many parties the total is to be."""
     least: int | None = None
@@ -179,9 +215,11 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
         "the difference of two totals shows the answers of whoever is in only one of them"
     )
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by {by}, only in {total}"
+    seen_as: ClassVar[str] = "by {by}, only in {total}{only_if}"
     crowd: int
     """Among how many honest parties it is surely hidden."""
+    withstands: int | None = None
+    """As long as no more than so many parties pool what they know; None: all others may."""
     by: str = "everybody"
     """Who sees the exact total; everybody sees what is left of it without small counts."""
     expected: int | None = None
@@ -217,9 +255,7 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     @property
     def how(self) -> str:
         """What the ε rests on is part of it."""
-        if self.withstands is None:
-            return super().how
-        return f"{super().how}, as long as at most {self.withstands:,} parties pool what they know"
+        return f"{super().how}{self.only_if}"
 
 
 class Told(Disclosure, frozen=True, tag="told"):
@@ -279,6 +315,7 @@ class Unstated(Disclosure, frozen=True, tag="unstated"):
 
 AnyDisclosure = (
     RandomizedResponse
+    | ClusteredResponse
     | SubsetSelection
     | AdaptiveResponse
     | RandomizedSum
@@ -310,17 +347,32 @@ class Recorded(Disclosure, frozen=True, tag="recorded"):
 def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
     """What these events together mean, to a respondent (``you``) or of one."""
     cost = math.fsum(event.cost for event in events)
+    limits = [most for event in events if (most := getattr(event, "withstands", None)) is not None]
+    pooled = f", as long as at most {_parties(min(limits))} what they know" if limits else ""
     whose = "your" if you else "a party's"
     if any(isinstance(event, Unstated) for event in events):
         return f"Nobody has stated what this tells of {whose} answers: it may be everything."
     if events and all(event.added_up for event in events):
         if math.isinf(cost):
-            return "Only totals are seen, but no ε bounds what exact totals tell of one person."
+            return (
+                f"Only totals are seen{pooled}, but no ε bounds what exact totals tell of one "
+                "person."
+            )
         if all(isinstance(event, NoisySum) for event in events):
-            return f"Only totals with noise are seen. {in_words(cost, you=you, source='them')}"
-        worst = in_words(cost, you=you)
-        return f"Only totals are seen. At worst, all others pool what they know. {worst}"
+            told = in_words(cost, you=you, source="them")
+            return f"Only totals with noise are seen{pooled}. {told}"
+        more = "more do" if limits else "all others pool what they know"
+        return f"Only totals are seen{pooled}. At worst, {more}. {in_words(cost, you=you)}"
     return in_words(cost, you=you)
+
+
+def _together(names: tuple[str, ...]) -> str:
+    """Answers that are one value."""
+    return " with ".join(map(quoted, names))
+
+
+def _parties(most: int) -> str:
+    return "one party pools" if most == 1 else f"{most:,} parties pool"
 
 
 class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,6 +17,7 @@
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -143,24 +144,33 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         return HEAD_BYTES + per_view * (8 * largest + 16) + MEMBER_BYTES * study.parties
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
-        """What the view that costs most may cost at most; the floor bounds it."""
-        schema = study.schema
-        priced = [
-            self._disclosures(schema, view, self._bounds(schema, view))
-            for view in self.views(schema)
+        """Every view that may be asked for, and what the dearest may cost; the floor bounds it."""
+        schema, views = study.schema, self.views(study.schema)
+        prices = tuple(tuple(self._bounds(schema, view)) for view in views)
+        if len(views) == 1:
+            return self._disclosures(schema, views[0], prices[0])
+        return [
+            AdaptiveResponse(
+                what=self.name,
+                attributes=schema.names,
+                truth=self.p,
+                epsilon=max(map(math.fsum, prices)),
+                claimed=claimed_epsilon(self.p),
+                sets=tuple(
+                    tuple(tuple(schema.names[a] for a in combination) for combination in view)
+                    for view in views
+                ),
+                prices=prices,
+            )
         ]
-        return max(priced, key=lambda view: sum(event.cost for event in view))
 
     def _bounds(self, schema: Schema, view: CombinationView) -> list[float]:
         return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
 
     def _disclosures(
-        self, schema: Schema, view: CombinationView, epsilons: list[float], *, asked: bool = False
+        self, schema: Schema, view: CombinationView, epsilons: Sequence[float]
     ) -> list[Disclosure]:
-        """One event for each combination; the paper counts all of them as one.
-
-        ``asked``: the party has been asked for this view; otherwise it may be any.
-        """
+        """One event for each combination of a view; the paper counts all of them as one."""
         claimed = claimed_epsilon(self.p) / len(view)
         return [
             AdaptiveResponse(
@@ -169,7 +179,6 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 truth=self.p,
                 epsilon=epsilon,
                 claimed=claimed,
-                views=1 if asked else len(self.views(schema)),
             )
             for combination, epsilon in zip(view, epsilons, strict=True)
         ]
@@ -198,7 +207,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         mark = question.digest
 
         def draw(rng: Randomness) -> bytes:
-            session.spend(self._disclosures(schema, view, epsilons, asked=True))
+            session.spend(self._disclosures(schema, view, epsilons))
             cells = [cell_of(schema, record, combination) for combination in view]
             told = [
                 int(respond(np.array([cell]), table, self.p, rng.fork(str(k)))[0])

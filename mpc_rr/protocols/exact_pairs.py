@@ -11,7 +11,8 @@ that in two ways, which are not in the paper:
 * ``noise_epsilon``: nobody sees an exact count, not even the coordinator. Whatever is published is
   (ε, δ)-private even if a share ``noise_corrupt`` of the parties pool all they know.
 * ``suppress_below``: the sum goes to the coordinator alone, which sees the exact counts and
-  publishes the tables without the small ones (and without what would give those away).
+  publishes the tables without the small ones (and without what would give those away by the
+  published numbers alone; the rule by which it chooses is public, and gives some away).
 """
 
 import math
@@ -36,6 +37,15 @@ from mpc_rr.schema import Record, Schema
 
 MOST_CORRUPT = 0.5
 """The share of parties that noise withstands unless the study says otherwise."""
+TRUSTED_WITH_COUNTS = Caution(
+    "The coordinator sees exact counts, and is trusted to publish no small one.",
+    "noise_epsilon in [protocol]",
+)
+RULE_IS_PUBLIC = Caution(
+    "Small counts are hidden from whoever has the published numbers alone. Which others are hidden "
+    "with them follows from a public rule: who works through it may find some small ones exactly.",
+    "noise_epsilon in [protocol]",
+)
 
 
 class PublishedTables(Message, frozen=True):
@@ -117,6 +127,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                     what="exact counts of pairs",
                     attributes=names,
                     crowd=self.hidden_among(study),
+                    withstands=self.masks_withstand(study),
                     by="everybody" if self.suppress_below is None else "the coordinator",
                     **self.total_over(study),
                 )
@@ -137,8 +148,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         if self.noise_epsilon is not None:
             return super().cautions(study)
         if self.suppress_below is not None:
-            text = "The coordinator sees exact counts, and is trusted to publish no small one."
-            return [Caution(text, "noise_epsilon in [protocol]"), *super().cautions(study)]
+            return [TRUSTED_WITH_COUNTS, RULE_IS_PUBLIC, *super().cautions(study)]
         text = (
             "Exact counts are published: a count of 1 shows that somebody with just these answers "
             "took part."
@@ -152,9 +162,15 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         return math.floor(share * parties)
 
     def _withstands(self, study: Setting) -> int:
-        """How many may pool what they know, in a run in which no more come than must."""
-        known = self.masked(study.expected) or study.members is not None
-        return self._corrupt(study.parties if known else study.fewest)
+        """How many may pool what they know, in a run in which no more come than must.
+
+        The noise is still there if so many do, and the masks are still on.
+        """
+        masks = self.masks_withstand(study)
+        if masks is None:
+            known = study.members is not None
+            return self._corrupt(study.parties if known else study.fewest)
+        return min(masks, self._corrupt(study.expected))
 
     def _agreed_noise(self, study: Setting) -> NoiseShares | None:
         """The noise of a run in which no more stay than must."""

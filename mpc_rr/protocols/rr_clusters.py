@@ -9,6 +9,7 @@
    needs, what step 1 found is the result: it has been paid for.
 """
 
+import math
 from collections.abc import Collection
 from typing import ClassVar, Literal, Self
 
@@ -27,7 +28,7 @@ from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Caution, Disclosure, RandomizedResponse
+from mpc_rr.privacy.disclosures import Caution, ClusteredResponse, Disclosure
 from mpc_rr.protocols.collection import (
     Answer,
     check_design,
@@ -101,20 +102,15 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         return self.dependence.largest_message_bytes(study)
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
-        """What the dependences cost, and the answers: whatever the clusters, their ε add up."""
-        schema = study.schema
-        keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
-        answers = [
-            RandomizedResponse(
-                what=self.name,
-                attributes=(attribute.name,),
-                combinations=attribute.size,
-                keep=keep,
-                epsilon=epsilon,
-            )
-            for attribute, epsilon in zip(schema.attributes, self._spent(schema), strict=True)
-        ]
-        return [*self.dependence.disclosures(study), *answers]
+        """What the dependences cost, and the answers: whatever the clusters, their ε add up.
+
+        Which answers are one value is not known yet, so no answer has a price of its own.
+        """
+        names, each = study.schema.names, tuple(self._spent(study.schema))
+        answers = ClusteredResponse(
+            what=self.name, attributes=names, epsilon=math.fsum(each), each=each
+        )
+        return [*self.dependence.disclosures(study), answers]
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Those of the dependence protocol, too."""

@@ -8,7 +8,8 @@
 4. Eq. (2) undoes the randomization of each table.
 
 The paper counts only the ε of one pair, because the secure sum hides that all pairs are one
-person's. Whoever breaks the sum (all other parties together) can link them, and then they add up.
+person's. Whoever breaks the sum (all other parties together, or as many as the masks of a masked
+sum do not withstand) can link them, and then they add up.
 The ledger shows both.
 """
 
@@ -69,6 +70,7 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
                 epsilon=sum(spent),
                 claimed=max(spent),
                 crowd=self.hidden_among(study),
+                withstands=self.masks_withstand(study),
                 **self.total_over(study),
             )
         ]

@@ -40,6 +40,9 @@ from mpc_rr.publication.reports import (
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Record, Schema
 
+SMALLEST_EPSILON = 1e-9
+"""Below, floats do not tell an answer that depends on the record from one that does not."""
+
 
 class ViewAnswer(Message, frozen=True):
     """Party → coordinator, public: the number of its view, and the reported combinations."""
@@ -66,9 +69,10 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
 
     def design(self, schema: Schema) -> ViewDesign:
         """Step 1."""
-        if not 0 < self.epsilon <= LARGEST_EPSILON:
+        if not SMALLEST_EPSILON <= self.epsilon <= LARGEST_EPSILON:
             raise InputError(
-                f"epsilon must be positive and at most {LARGEST_EPSILON:g}, not {self.epsilon}"
+                f"epsilon must be at least {SMALLEST_EPSILON:g} and at most {LARGEST_EPSILON:g}, "
+                f"not {self.epsilon}"
             )
         if self.together is not None and not 2 <= self.together <= len(schema.sizes):
             raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")

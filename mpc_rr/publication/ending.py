@@ -51,6 +51,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """With how few it goes on."""
     registrar: bool = False
     """Whether a registrar admits people; otherwise the study is open to everybody."""
+    registrar_key: str = ""
+    """The first digits of the registrar's key, by which people can ask whose it is."""
     members: tuple[str, ...] | None = None
     """In a run: who was there when the protocol began, where that is known."""
     counted: int | None = None

@@ -44,7 +44,8 @@ class FirstStage(Ending, frozen=True):
             text=f"The second stage came to nothing: {self.answered} of {self.asked} parties "
             f"answered in time, at least {self.fewest} are needed. This is what the first stage "
             "found; what it cost each party is that of both stages, for whoever answered both. "
-            "Only receipts of parties show whether the coordinator left answers out.",
+            "Whether its answer is missing, each party can see with its receipt; why, nobody can "
+            "tell.",
             severity="warning",
         )
         return msgspec.structs.replace(made, notes=(warning, *made.notes))

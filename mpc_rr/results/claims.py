@@ -28,7 +28,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
     def __str__(self) -> str:
-        return plain(": ".join(part for part in (self.verdict, self.claim, self.why) if part))
+        said = plain(": ".join(part for part in (self.verdict, self.claim, self.why) if part))
+        return " ".join(said.split())  # else spaces could fill a line, and a false one follow
 
 
 class CannotTell(Exception):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, VERDICT_SESSION, decode
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, RUN_BYTES, VERDICT_SESSION, decode
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.publication.parts import Absence
@@ -100,7 +100,7 @@ def read_closing(text: str, study: str, run: bytes) -> tuple[Opened, Closing]:
 
 def _opened(raw: bytes, study: str, run: bytes) -> tuple[Opened, Closing]:
     try:
-        opened = read(raw, study=study, runs=(run,), targets=(EVERYONE,))
+        opened = read(raw, study=study, runs=(run,), targets=(EVERYONE,), versions=RUN_BYTES)
     except Rejected as rejected:
         raise ValueError(f"it is no statement on this run ({rejected.reason})") from None
     header = opened.envelope.header

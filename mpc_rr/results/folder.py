@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.errors import InputError, MpcRrError, ResultsError, StudyError
+from mpc_rr.errors import InputError, MpcRrError, ResultsError
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
@@ -33,6 +33,7 @@ from mpc_rr.results.format import (
     ResultFile,
     StudyHead,
     TranscriptHead,
+    pretty,
     to_json,
 )
 from mpc_rr.results.run import StudyResult
@@ -40,6 +41,8 @@ from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Definition, Study, definition_from_json, study_json, study_of
 
 UNFINISHED = ".unfinished"
+END = "end.json"
+"""How it ended for parties that have no result."""
 NOT_COMPUTED = Note(
     text="the computing was cut short: what the study found is not here; `mpc-rr publish` computes "
     "it from the transcript.",
@@ -157,16 +160,33 @@ def write_party_result(result: PartyResult, ending: Ending, folder: Path) -> Non
     write_folder(files | {"receipt.jsonl": transcript_lines(ending.receipt)}, folder)
 
 
+def write_party_end(study: Study, name: str, end: MpcRrError, folder: Path) -> None:
+    """Write why a party has no result, and its receipt."""
+    receipt = {"receipt.jsonl": transcript_lines(end.receipt)} if end.receipt else {}
+    write_folder(receipt | _without_result(study, {name: end}), folder)
+
+
 def write_host_results(
-    result: PartyResult | None, ends: Mapping[str, Ending | MpcRrError], folder: Path
+    study: Study,
+    result: PartyResult | None,
+    ends: Mapping[str, Ending | MpcRrError],
+    folder: Path,
 ) -> None:
     """Write what the parties of a host have in the end: the result, and a receipt of each."""
     files = {} if result is None else published_files(result, result.publication)
-    for name, end in ends.items():
-        if isinstance(end, Ending | StudyError) and end.receipt:
-            files[f"receipts/{name}.jsonl"] = transcript_lines(end.receipt)
-    if files:
-        write_folder(files, folder)
+    files |= {
+        f"receipts/{name}.jsonl": transcript_lines(end.receipt)
+        for name, end in ends.items()
+        if end.receipt
+    }
+    write_folder(files | _without_result(study, ends), folder)
+
+
+def _without_result(study: Study, ends: Mapping[str, Ending | MpcRrError]) -> dict[str, str]:
+    """The file that says why some have no result, if any have none."""
+    why = {name: str(end) for name, end in ends.items() if isinstance(end, MpcRrError)}
+    told = {"format": "mpc-rr end", "version": 1, "study": study.name, "without_result": why}
+    return {END: pretty(told)} if why else {}
 
 
 def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
@@ -299,6 +319,8 @@ def read_folder(path: str | Path) -> ResultFolder:
         fault = publication_fault(file.publication)
         if fault is not None:
             raise ValueError(fault)  # noqa: TRY301
+        if any(sheet.text for sheet in file.publication.sheets):
+            raise ValueError("sheets are files of their own; their text has no place in it")  # noqa: TRY301
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{path / 'result.json'} is damaged: {error}") from None
     try:

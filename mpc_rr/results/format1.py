@@ -12,7 +12,9 @@ import msgspec
 
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.disclosures import (
+    AdaptiveResponse,
     AnyDisclosure,
+    ClusteredResponse,
     ExactSum,
     Privacy,
     RandomizedSum,
@@ -133,7 +135,7 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
 
 def _privacy(privacy: Privacy, study: str, present: int | None) -> dict[str, Any]:
     """Format 1 took everybody who was there for the crowd of a sum, honest or not."""
-    events = [_of_then(event, present) for event in privacy.events]
+    events = [then for event in privacy.events for then in _of_then(event, present)]
     reading = Accountant().read(events)
     return {
         "local_epsilon": privacy.local_epsilon,
@@ -157,17 +159,34 @@ def _privacy(privacy: Privacy, study: str, present: int | None) -> dict[str, Any
     }
 
 
-def _of_then(event: AnyDisclosure, present: int | None) -> Recorded:
-    """An event with the crowd it had then."""
+def _of_then(event: AnyDisclosure, present: int | None) -> list[Recorded]:
+    """An event with the crowd it had then, and as many as were made of it."""
+    if isinstance(event, ClusteredResponse):  # one for each attribute
+        return [
+            Recorded(what=event.what, attributes=(name,), epsilon=epsilon)
+            for name, epsilon in zip(event.attributes, event.each, strict=True)
+        ]
+    if isinstance(event, AdaptiveResponse) and event.sets:  # those of the dearest set
+        dearest = max(range(len(event.sets)), key=lambda k: sum(event.prices[k]))
+        answers, prices = event.sets[dearest], event.prices[dearest]
+        return [
+            Recorded(
+                what=event.what, attributes=names, epsilon=epsilon,
+                claimed=event.claimed / len(answers),
+            )
+            for names, epsilon in zip(answers, prices, strict=True)
+        ]  # fmt: skip
     summed = isinstance(event, RandomizedSum | ExactSum)
-    return Recorded(
-        what=event.what,
-        attributes=event.attributes,
-        epsilon=bounded(event.cost),
-        claimed=getattr(event, "claimed", None),
-        crowd=present if summed else getattr(event, "crowd", None),
-        delta=event.failing,
-    )
+    return [
+        Recorded(
+            what=event.what,
+            attributes=event.attributes,
+            epsilon=bounded(event.cost),
+            claimed=getattr(event, "claimed", None),
+            crowd=present if summed else getattr(event, "crowd", None),
+            delta=event.failing,
+        )
+    ]
 
 
 def _in_words(epsilon: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
 from mpc_rr.errors import MpcRrError
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, RUN_BYTES
 from mpc_rr.network.lifecycle import Invitation, Join, Opening, Roster, RosterSeen, ShowPass
 from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session import Limits
@@ -34,13 +34,22 @@ class StudyTranscript(Transcript):
         return self.lines[0].opened.envelope.header.run
 
 
+def rows_of(text: str) -> list[str]:
+    """The lines of a file; only a line feed ends one."""
+    rows = text.split("\n")
+    return rows[:-1] if rows[-1] == "" else rows
+
+
 def read_lines(name: str, rows: list[str], study: Study) -> list[Line]:
     """The messages of a file; what stands beside them must be what they are labelled with."""
     lines = []
     for number, row in enumerate(rows, start=1):
         try:
             raw = base64.b64decode(json.loads(row)["envelope"], validate=True)
-            opened = read(raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR))
+            opened = read(
+                raw, study=study.name, runs=None, targets=(EVERYONE, COORDINATOR),
+                versions=RUN_BYTES,
+            )  # fmt: skip
             if transcript_lines([raw]) != row + "\n":
                 raise ValueError("beside it stands something else than in it")  # noqa: TRY301
         except (ValueError, KeyError, TypeError, binascii.Error, Rejected, RecursionError) as error:
@@ -59,9 +68,11 @@ def check_joins(transcript: StudyTranscript) -> None:
     invitation = first.message(Invitation)
     if invitation.study_digest != study.digest:
         raise first.wrong("it invites to another study than study.json")
-    run = run_id(invitation)
+    version = first.opened.envelope.header.version
+    run = run_id(invitation, version)
     for line in transcript.lines:
-        if line.opened.envelope.header.run != run:
+        header = line.opened.envelope.header
+        if (header.version, header.run) != (version, run):
             raise line.wrong("it belongs to another run")
     transcript.keys[COORDINATOR] = invitation.identity
     transcript.met.append(first.number)

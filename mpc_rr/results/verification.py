@@ -9,6 +9,7 @@ what no folder can prove is a claim, too, and is said not to be confirmable.
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from mpc_rr.agents.roster import passes_fault
-from mpc_rr.errors import InputError, listing
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, VERDICT_SESSION, decode
+from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
+from mpc_rr.crypto.admission import Withdrawals
+from mpc_rr.errors import InputError, listing, one_line, quoted
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    EVERYONE,
+    LOBBY_SESSION,
+    RUN_BYTES,
+    VERDICT_SESSION,
+    decode,
+)
 from mpc_rr.network.lifecycle import (
     Passes,
     ResultSeen,
@@ -34,7 +44,7 @@ from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet,
 from mpc_rr.publication.sheets import as_before
 from mpc_rr.results import format1
 from mpc_rr.results.absences import with_reasons
-from mpc_rr.results.alike import alike, texts_alike
+from mpc_rr.results.alike import ZERO, ZERO_DEPENDENCE, alike, texts_alike
 from mpc_rr.results.claims import CannotTell, Claim, Contradicted, Findings
 from mpc_rr.results.closing import CLOSING, Closing, in_order, read_closing, sha256_of
 from mpc_rr.results.folder import (
@@ -52,6 +62,7 @@ from mpc_rr.results.recorded import (
     check_shown,
     check_signatures,
     read_lines,
+    rows_of,
     run_again,
 )
 from mpc_rr.study.definition import Study
@@ -69,7 +80,8 @@ LINES = "every line of transcript.jsonl is a message of this study, labelled as 
 SIGNED = "every message is signed with the key with which its sender joined"
 RUN = "result.json names the run and the coordinator of the invitation"
 ROSTER = "the roster names only parties that joined"
-ADMITTED = "each party in the roster was admitted by the study's registrar, as another person"
+ADMITTED = "each party in the roster has a key of its own that the study's registrar admitted"
+STANDING = "nobody took part whose admission the registrar has withdrawn"
 ONCE = "the registrar admitted nobody twice"
 PEOPLE = "the parties are people, or anybody but the coordinator"
 VERDICT = "the coordinator's verdict is that the study ended well"
@@ -94,6 +106,14 @@ CODE = "the agents ran the protocol that is known here under its name"
 
 LAST_DIGITS = "but for the last digits, which depend on the machine"
 HOW = "`mpc-rr verify RUN --receipt FILE` looks for it"
+ONLY_ITS_SENDER = (
+    "only the party that sent it can see whether it is there, with its receipt; {how}. That it "
+    "came in time, no receipt proves"
+)
+IN_NO_RECEIPT = (
+    "answers were confided to the coordinator alone, and stand in no transcript and no receipt: it "
+    "is its word"
+)
 ANYBODY = (
     "the study is open to everybody, so a coordinator alone can have made this folder, all parties "
     "included; a registrar in the study file would prevent that"
@@ -120,6 +140,12 @@ DRAWN = (
 UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 
+NO_FORMULAS = 2
+"""Since these rules, and some time before, no cell of a sheet is a formula."""
+
+DEPENDENCES = ("dependence", "listings")
+"""Parts of a result, in format 1 and since, with degrees of dependence."""
+
 P = TypeVar("P", bound=msgspec.Struct)
 
 
@@ -140,15 +166,20 @@ class Replayed:
         return self.publication
 
 
-def verify(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
+def verify(
+    path: Path, receipt: Path | None = None, withdrawals: Path | None = None
+) -> tuple[Claim, ...]:
     """Check a result folder; returns what can be said of it, or raises `Contradicted`."""
-    return _unless_contradicted(claims_of(path, receipt))
+    return _unless_contradicted(claims_of(path, receipt, withdrawals))
 
 
-def claims_of(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
+def claims_of(
+    path: Path, receipt: Path | None = None, withdrawals: Path | None = None
+) -> tuple[Claim, ...]:
     """Everything that can be said of a result folder, claim by claim.
 
-    With a party's ``receipt.jsonl``, also whether all it sent and heard is in the transcript.
+    With a party's ``receipt.jsonl``, also whether all it sent and heard is in the transcript; with
+    the registrar's list of withdrawals, whether nobody who stands on it took part.
     """
     folder = read_folder(path)
     there = _Examined(folder, folder.file.rules)
@@ -157,6 +188,8 @@ def claims_of(path: Path, receipt: Path | None = None) -> tuple[Claim, ...]:
     there.look_at_other_files()
     if receipt is not None:
         there.look_at_receipt(receipt)
+    if withdrawals is not None:
+        there.look_at_withdrawals(withdrawals)
     return there.findings.claims
 
 
@@ -252,8 +285,10 @@ class _Examined:
         if self.findings.confirmed(REPLAY) and self._told_by_coordinator:
             cannot_tell(SUM, CONFIDED)
         look(PLACE, self._places, [REPLAY])
-        look(ORDER, self._order, [PLACE])
-        cannot_tell(ALL_ANSWERS, f"only the party that sent it can tell, with its receipt; {HOW}")
+        look(ORDER, self._order, [REPLAY])
+        cannot_tell(
+            ALL_ANSWERS, IN_NO_RECEIPT if self._confided else ONLY_ITS_SENDER.format(how=HOW)
+        )
         cannot_tell(TRUTH, "nobody sees a party's record but the party: it is its word")
 
     def look_at_result(self) -> None:
@@ -274,9 +309,9 @@ class _Examined:
         seed = self.closing.seed if signed else file.seed
         cannot_tell(SECRETS, NO_SEED if seed is None else SIMULATED.format(seed=seed))
         cannot_tell(NETWORK, "only the coordinator saw that: it is its word")
-        origin = file.protocol.origin or "unknown"
+        origin = _quoted(file.protocol.origin or "unknown")
         here = protocol_head(self.study).origin
-        cannot_tell(CODE, f"theirs came from: {origin} (as result.json says); run here: {here}")
+        cannot_tell(CODE, f"theirs came from {origin}, as result.json says; run here: {here}")
 
     # ── The transcript ─────────────────────────────────────────────────────────────────────────
 
@@ -292,7 +327,7 @@ class _Examined:
         return ""
 
     def _lines(self) -> str:
-        lines = read_lines("transcript.jsonl", self.text.splitlines(), self.study)
+        lines = read_lines("transcript.jsonl", rows_of(self.text), self.study)
         self.transcript = StudyTranscript(lines, rules=self.rules, study=self.study)
         return f"{len(lines)} messages"
 
@@ -322,7 +357,7 @@ class _Examined:
         lines = self.transcript.at(LOBBY_SESSION, ShowPass.step)
         shown = {name: line.message(ShowPass).shown for name, line in lines.items()}
         passes = {name: shown[name] for name in self.members if name in shown}
-        fault = passes_fault(self.study, self.transcript.run, self.roster.members, passes)
+        fault = passes_fault(self.study, self.transcript.run, (), self.roster.members, passes)
         if fault is not None:
             raise DoesNotHold(f"transcript.jsonl: {fault}")
         self.transcript.passes = passes
@@ -359,7 +394,9 @@ class _Examined:
     def _check_seen(self, name: str, raw: bytes) -> None:
         runs = (self.transcript.run,)
         try:
-            seen = read(raw, study=self.study.name, runs=runs, targets=(COORDINATOR,))
+            seen = read(
+                raw, study=self.study.name, runs=runs, targets=(COORDINATOR,), versions=RUN_BYTES
+            )
             header = seen.envelope.header
             said = decode(seen.envelope.body, ResultSeen)
         except (Rejected, ValueError):
@@ -388,6 +425,12 @@ class _Examined:
         return tuple(Absence(party=e.name, how="excluded", reason=e.reason) for e in left_out)
 
     @property
+    def _confided(self) -> bool:
+        """Whether answers went to the coordinator alone."""
+        rounds = self.study.protocol.rounds(self.study.setting)
+        return any(kind.way == "confide" for kind in rounds)
+
+    @property
     def _told_by_coordinator(self) -> bool:
         people = self.publication.participation
         return people is not None and people.told_by == "coordinator"
@@ -397,32 +440,48 @@ class _Examined:
         for line in self.transcript.lines:
             if line.number not in self.met:
                 raise line.wrong("it has no place in this protocol")
-        return ""
+        return self._but_for_passed("has its place")
 
     def _order(self) -> str:
+        if len(self.met) < len(self.transcript.lines):
+            raise CannotTell(f"it rests on what is not confirmed: {PLACE}")
         for line, number in zip(self.transcript.lines, self.met, strict=True):
             if line.number != number:
                 raise line.wrong(f"here belongs what stands in line {number}")
+        return self._but_for_passed("stands in order")
+
+    def _but_for_passed(self, how: str) -> str:
+        """`CannotTell` of lines that were passed over when the protocol was run again."""
+        counts = Counter(self.transcript.passed.values())
+        if counts:
+            where = ", ".join(f"{count} of {session}" for session, count in counts.items())
+            raise CannotTell(
+                f"not of {sum(counts.values())} lines ({where}), nor whether more belong there: "
+                f"what was done there cannot be done again; every other line {how}"
+            )
         return ""
 
     # ── What is published ──────────────────────────────────────────────────────────────────────
 
     def _no_key_twice(self) -> str:
         def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            keys = [key for key, _ in pairs]
-            twice = next((key for key in keys if keys.count(key) > 1), None)
-            if twice is not None:
-                raise DoesNotHold(f"{name}: {twice!r} stands twice in one place")
-            return dict(pairs)
+            seen = dict(pairs)
+            if len(seen) < len(pairs):
+                (twice, _), *_ = Counter(key for key, _ in pairs).most_common(1)
+                raise DoesNotHold(f"{name}: {_quoted(twice)} stands twice in one place")
+            return seen
 
         for name in ("result.json", "study.json", "cost.json"):
             if (self.folder.path / name).exists():
-                json.loads(self._file(name), object_pairs_hook=once)
+                try:
+                    json.loads(self._file(name), object_pairs_hook=once)
+                except (ValueError, RecursionError) as error:
+                    raise DoesNotHold(f"{name} is damaged: {error}") from None
         return ""
 
     def _whole(self) -> str:
         head = self.folder.file.transcript
-        messages, digest = len(self.text.splitlines()), sha256_of(self.text).hex()
+        messages, digest = len(rows_of(self.text)), sha256_of(self.text).hex()
         _same(("transcript", (head.messages, head.digest), (messages, digest)))
         return ""
 
@@ -502,7 +561,7 @@ class _Examined:
         held = self._file(sheet.name)
         if texts_alike(held, sheet.text):
             return True
-        return self.rules < RULES and texts_alike(held, as_before(sheet.text))
+        return self.rules < NO_FORMULAS and texts_alike(held, as_before(sheet.text))
 
     def _file(self, name: str) -> str:
         try:
@@ -594,12 +653,17 @@ class _Examined:
             name = path.relative_to(self.folder.path).as_posix()
             if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
                 why = DRAWN if name == REPORT else UNKNOWN
-                self.findings.cannot_tell(f"{name} belongs to the result", why)
+                self.findings.cannot_tell(f"“{name}” belongs to the result", why)
+
+    # ── A party's receipt ──────────────────────────────────────────────────────────────────────
 
     def look_at_receipt(self, receipt: Path) -> None:
-        """Whether everything a party sent and heard is in the transcript, byte for byte."""
+        """Whether everything a party sent and heard is in the transcript, byte for byte.
+
+        `InputError` if it is no receipt, or not signed by those who speak in it.
+        """
         try:
-            rows = receipt.read_text(encoding="utf-8").splitlines()
+            rows = rows_of(receipt.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f"{receipt} is not a receipt: {error}") from None
         if not rows:
@@ -612,20 +676,107 @@ class _Examined:
             self.transcript.run
         }:
             raise InputError(f"{receipt} is a receipt of another run than this folder's")
+        if self.findings.confirmed(SIGNED):
+            self._check_signed(receipt, lines)
         self.findings.look(RECEIPT, lambda: self._received(receipt.name, lines), [ROSTER])
 
-    def _received(self, name: str, lines: Sequence[Line]) -> str:
+    def look_at_withdrawals(self, withdrawals: Path) -> None:
+        """Whether somebody took part who stands on the registrar's list."""
+        listed = read_withdrawals(withdrawals, self.study)
+        self.findings.look(STANDING, lambda: self._standing(listed), [ADMITTED])
+
+    def _standing(self, listed: Withdrawals) -> str:
+        known = (self.study, self.transcript.run, withdrawn(listed))
+        found = passes_fault(*known, self.roster.members, self.transcript.passes)
+        if found is not None:
+            raise DoesNotHold(f"{found}; whether before the run or since, the list does not say")
+        return f"by the registrar's list {listed.number}"
+
+    def _check_signed(self, receipt: Path, lines: Sequence[Line]) -> None:
+        """What somebody else made proves nothing, of a party or of the coordinator."""
+        keys, none = self.transcript.keys, f"{receipt} is not a receipt of this study: line"
+        for line in lines:
+            sender = line.place[2]
+            if sender in keys and not line.opened.signed_by(keys[sender]):
+                raise InputError(f"{none} {line.number}: its signature is not {sender}'s")
+        for line in self._withheld(lines):
+            if not self._is_announced(line):
+                raise InputError(
+                    f"{none} {line.number}: no transcript holds what the coordinator sends as "
+                    f"{line.place[1]!r}"
+                )
+        for line in lines:
+            sender = line.place[2]
+            if sender not in keys and not self._withheld(lines):
+                raise InputError(
+                    f"{none} {line.number}: by this transcript {sender!r} has not joined"
+                )
+
+    def _missing(self, lines: Sequence[Line]) -> list[Line]:
+        """The messages that are not in the transcript."""
         known = {line.opened.raw for line in self.transcript.lines}
+        return [line for line in lines if line.opened.raw not in known]
+
+    def _withheld(self, lines: Sequence[Line]) -> list[Line]:
+        """What the coordinator has signed for a party, and not put into the transcript."""
+        return [line for line in self._missing(lines) if line.place[2] == COORDINATOR]
+
+    def _is_announced(self, line: Line) -> bool:
+        """Whether an honest coordinator enters this message of its own in the transcript.
+
+        The lobby's news and the closing statement it does not; nor what it relays, in steps in
+        which the parties speak: their messages stand there one by one.
+        """
+        place, step, _ = line.place
+        if line.opened.envelope.header.target != EVERYONE or place == LOBBY_SESSION:
+            return False
+        if place == VERDICT_SESSION:
+            return step == Verdict.step
+        return all(
+            ln.place[1] != step or ln.place[2] == COORDINATOR for ln in self.transcript.lines
+        )
+
+    def _received(self, name: str, lines: Sequence[Line]) -> str:
+        for line in self._withheld(lines):
+            raise DoesNotHold(
+                f"{name}, line {line.number}: the coordinator has signed this {line.place[1]!r} "
+                "message, and it is not in the transcript: this party was shown another one, or it "
+                "was left out"
+            )
+        for line in self._missing(lines):
+            _, step, sender = line.place
+            raise CannotTell(
+                f"{name}, line {line.number}: the {step!r} message by {sender} is not in the "
+                f"transcript: it came late, was lost, or was left out, and {sender}'s signature "
+                f"does not tell which; {self._what_became_of(sender)}"
+            )
         for line in lines:
             place, step, sender = line.place
-            counted = place.split("/")[0] in (self.session, VERDICT_SESSION)
-            if line.opened.raw not in known or not counted:
-                raise DoesNotHold(
-                    f"{name}, line {line.number}: the {step!r} message by {sender} is not in the "
-                    "transcript of what was counted; it was left out, or another was shown to "
-                    "this party"
+            if place.split("/")[0] not in (self.session, VERDICT_SESSION):
+                party = next((ln.place[2] for ln in lines if ln.place[2] != COORDINATOR), sender)
+                raise CannotTell(
+                    f"{name}, line {line.number}: the {step!r} message by {sender} is of {place}, "
+                    f"an attempt that was given up; {self._what_became_of(party)}"
                 )
         return f"{len(lines)} messages"
+
+    def _what_became_of(self, party: str) -> str:
+        """Whether a party is counted, as far as it follows from the transcript."""
+        people = self.publication.participation if self.findings.confirmed(REPLAY) else None
+        if people is None:
+            return f"whether {party} is counted does not follow from the transcript"
+        for absence in people.absent:
+            if absence.party == party:
+                return f"{party} is not counted ({absence.how})"
+        if people.counted_parties is None:
+            return f"whether {party} is counted is the coordinator's word"
+        counted = party in people.counted_parties
+        return f"{party}'s answer is counted" if counted else f"{party} is not counted"
+
+
+def _quoted(text: str) -> str:
+    """Somebody else's words, where they cannot be taken for ours."""
+    return quoted(one_line(" ".join(text.split()), 80))
 
 
 def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -655,7 +806,11 @@ def _numbers(publication: Publication) -> dict[str, Any]:
 
 def _same(*facts: tuple[str, Any, Any], source: str = "what follows from the transcript") -> None:
     plain = ((key, *map(msgspec.to_builtins, pair)) for key, *pair in facts)
-    wrong = [repr(key) for key, said, expected in plain if not alike(said, expected)]
+    wrong = [
+        repr(key)
+        for key, said, expected in plain
+        if not alike(said, expected, ZERO_DEPENDENCE if key in DEPENDENCES else ZERO)
+    ]
     if wrong:
         be = "are" if len(wrong) > 1 else "is"
         raise DoesNotHold(f"result.json: {', '.join(wrong)} {be} not {source}")

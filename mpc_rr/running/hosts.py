@@ -7,12 +7,15 @@ import multiprocessing
 import multiprocessing.process
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from typing import Any
 
+from mpc_rr.agents.host import Ends
+from mpc_rr.agents.outcome import State
 from mpc_rr.agents.watching import Watch
 from mpc_rr.errors import InternalError, MpcRrError
-from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.protocols.registry import load_plugins, plugins
 from mpc_rr.publication.ending import Ending
 from mpc_rr.running.loops import run_to_end
@@ -25,7 +28,7 @@ from mpc_rr.study.file import Scenario
 
 
 async def on_hosts(
-    scenario: Scenario, broker: BrokerUrl, seed: int | None, watch: Watch, hosts: int
+    scenario: Scenario, broker: BrokerAddresses, seed: int | None, watch: Watch, hosts: int
 ) -> Run:
     """The coordinator here, the parties in processes of their own."""
     study, loop = scenario.study, asyncio.get_running_loop()
@@ -36,18 +39,29 @@ async def on_hosts(
     pool = ProcessPoolExecutor(
         len(parts), mp_context=spawn, initializer=load_plugins, initargs=(plugins(),)
     )
-    running: list[asyncio.Future[dict[str, Ending | MpcRrError]]] = []
+    running: list[asyncio.Future[Ends]] = []
+    coordinators: list[Any] = []
     try:
         with _starting, _deaf_to_ctrl_c():
             others = set(multiprocessing.active_children())
             running = [
-                loop.run_in_executor(pool, _host, study, broker, part, seed, scenario.faults)
+                loop.run_in_executor(
+                    pool, _host, study, broker.parties, part, seed, scenario.faults
+                )
                 for part in parts
             ]
             own = set(multiprocessing.active_children()) - others
-        result = await coordinate_study(
-            study, broker, seed=seed, watch=watch, faults=scenario.faults
-        )
+        result = await _unless_a_host_fails(
+            coordinate_study(
+                study, broker.coordinator, seed=seed, watch=watch, faults=scenario.faults,
+                announce=coordinators.append,
+            ),
+            running,
+            lambda: bool(coordinators) and coordinators[0].progress.state is not State.LOBBY,
+        )  # fmt: skip
+        if result.outcome.interrupted:
+            for process in own:
+                process.terminate()  # whoever had not joined yet would wait for the coordinator
         finished = await asyncio.gather(*running, return_exceptions=True)
     except BaseException:
         for process in own:
@@ -57,13 +71,41 @@ async def on_hosts(
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    ends: dict[str, Ending | MpcRrError] = {}
+    ends: Ends = {}
     for part, end in zip(parts, finished, strict=True):
         if isinstance(end, BaseException):
-            ends |= {name: InternalError(f"its host process ended: {end}") for name in part}
+            ends |= dict.fromkeys(part, _why(end))
         else:
             ends |= end
     return dataclasses.replace(result, parties=ends)
+
+
+async def _unless_a_host_fails(
+    coordinating: Coroutine[Any, Any, Run],
+    running: list["asyncio.Future[Ends]"],
+    has_begun: Callable[[], bool],
+) -> Run:
+    """Coordinate to the end; if a host fails before the study has begun, that is why it cannot."""
+    study = asyncio.ensure_future(coordinating)
+    waiting: set[asyncio.Future[Any]] = {study, *running}
+    try:
+        while not study.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            failed = [e for host in done - {study} if (e := host.exception()) is not None]
+            if failed and not study.done() and not has_begun():
+                study.cancel()
+                await asyncio.wait({study})
+                raise _why(failed[0])
+        return study.result()
+    except asyncio.CancelledError:
+        study.cancel()
+        return await study  # which says what is known by now
+
+
+def _why(fault: BaseException) -> MpcRrError:
+    if isinstance(fault, MpcRrError):
+        return fault
+    return InternalError(f"its host process ended: {fault}")
 
 
 _starting = threading.Lock()
@@ -85,7 +127,7 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 def _host(
     study: Study, broker: BrokerUrl, records: Mapping[str, Record], seed: int | None, faults: Faults
-) -> dict[str, Ending | MpcRrError]:
+) -> Ends:
     """A process with some of the parties: how one of them ended well, and how others failed."""
     ends = run_to_end(take_part(study, broker, records, seed=seed, faults=faults))
     done = next(((name, end) for name, end in ends.items() if isinstance(end, Ending)), None)

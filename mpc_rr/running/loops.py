@@ -7,9 +7,10 @@ called from there runs in a thread of its own, with a loop of its own.
 import asyncio
 import concurrent.futures
 import contextlib
+import signal
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -32,13 +33,39 @@ def run_to_end(main: Coroutine[Any, Any, T], loop_factory: LoopFactory | None = 
     """Run a coroutine to its end in a fresh loop of this thread, by default one for MQTT."""
 
     async def known() -> T:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
         thread: _Thread[Any] | None = getattr(_here, "thread", None)
         if thread is not None:
-            thread.runs(asyncio.get_running_loop(), asyncio.current_task())
-        return await main
+            thread.runs(loop, task)
+        with _sigterm_as_ctrl_c(loop, task):
+            return await main
 
-    with asyncio.Runner(loop_factory=loop_factory or loop_for_mqtt()) as runner:
-        return runner.run(known())
+    try:
+        with asyncio.Runner(loop_factory=loop_factory or loop_for_mqtt()) as runner:
+            return runner.run(known())
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None  # SIGTERM, or whoever runs the thread
+
+
+@contextlib.contextmanager
+def _sigterm_as_ctrl_c(
+    loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]"
+) -> Iterator[None]:
+    """Who ends this process by SIGTERM, as systemd and containers do, ends it as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are heard by the main thread alone
+        return
+
+    def stop(*_: object) -> None:
+        task.cancel()
+        loop.call_soon_threadsafe(lambda: None)  # it may sleep
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Thread(Generic[T]):

@@ -2,19 +2,17 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 
 from mpc_rr.agents.coordinator import Coordinator
-from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.host import Ends, run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.watching import Watch, WatchParties, unwatched
-from mpc_rr.errors import MpcRrError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
-from mpc_rr.publication.ending import Ending
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
 from mpc_rr.results.closing import close
 from mpc_rr.running.run import Run
@@ -37,12 +35,15 @@ async def mqtt_connection(
     study: Study, broker: BrokerUrl, *, coordinator: bool
 ) -> AsyncIterator[MqttConnection]:
     """A connection to a broker for the agents of a study."""
+    deadlines = study.deadlines
     connection = MqttConnection(
         broker,
         study.name,
         SystemRandomness(),
         size_limit=study.largest_message_bytes,
         coordinator=coordinator,
+        lobby_s=deadlines.lobby_s,
+        longest_wait_s=deadlines.lobby_s + 2 * deadlines.round_s,
     )
     async with connection.open():
         yield connection
@@ -56,14 +57,18 @@ async def coordinate_study(
     announce: Callable[[Coordinator], None] = lambda _: None,
     watch: Watch = unwatched,
     faults: Faults | None = None,
+    withdrawn: Collection[bytes] = (),
 ) -> Run:
-    """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready."""
+    """Coordinate a study whose parties run elsewhere. ``announce`` is called when it is ready.
+
+    ``withdrawn``: the keys of persons whose admissions the registrar has withdrawn.
+    """
     check_words(study)
     rng = randomness_of(seed)
     async with mqtt_connection(study, broker, coordinator=True) as connection:
         with faulty(faults or Faults(), rng) as end:
             transport = end(connection.attach(COORDINATOR), COORDINATOR)
-            coordinator = Coordinator(study, transport, rng.fork(COORDINATOR))
+            coordinator = Coordinator(study, transport, rng.fork(COORDINATOR), withdrawn=withdrawn)
             announce(coordinator)
             with watch(coordinator):
                 outcome = await coordinator.run()
@@ -79,11 +84,13 @@ async def take_part(
     seed: int | None = None,
     faults: Faults | None = None,
     watch: WatchParties = unwatched,
-) -> dict[str, Ending | MpcRrError]:
+    when_stopped: Callable[[Ends], None] = lambda _: None,
+) -> Ends:
     """Take part in a study with some records, by the names of their parties.
 
     ``terms``: theirs, by name; in memory only for whoever has none. With a ``seed`` (for
     simulation only) the parties draw what they would draw in `run_study` under the same names.
+    ``when_stopped`` gets how far each had come, if this is cancelled.
     """
     check_words(study)
     rng, door = randomness_of(seed), asyncio.Semaphore(AT_THE_DOOR)
@@ -102,7 +109,7 @@ async def take_part(
                 for name, record in records.items()
             ]
             with watch(parties):
-                return await run_parties(parties)
+                return await run_parties(parties, when_stopped)
 
 
 @contextlib.contextmanager

@@ -8,13 +8,14 @@ from typing import Any, Literal
 import msgspec
 
 from mpc_rr.agents.coordinator import Coordinator
-from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.host import Ends, run_parties
+from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Admitted, Terms
 from mpc_rr.agents.watching import Watch, unwatched
 from mpc_rr.crypto.admission import Credential, SigningKey
 from mpc_rr.errors import InputError
-from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
@@ -30,6 +31,14 @@ from mpc_rr.study.checks import check_words
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import Scenario
 from mpc_rr.study.frames import records_of
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped a study; ``run`` is what is known of it."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
 
 
 def run_study(
@@ -60,9 +69,13 @@ def run_study(
         if hosts:
             raise InputError("a simulation in memory is one process; hosts go with mqtt")
         chosen = played.seed if seed is None else seed
-        return here(lambda: _simulated(played, chosen, registrar, watch))
-    url = BrokerUrl.parse(broker) if isinstance(broker, str) else broker
-    return here(lambda: _in_earnest(played, url, seed, hosts, registrar, watch))
+        ended = here(lambda: _simulated(played, chosen, registrar, watch))
+    else:
+        url = BrokerUrl.parse(broker) if isinstance(broker, str) else broker
+        ended = here(lambda: _in_earnest(played, url, seed, hosts, registrar, watch))
+    if ended.outcome.interrupted:
+        raise Interrupted(ended)
+    return ended
 
 
 async def run_study_async(
@@ -128,9 +141,32 @@ def _in_earnest(
     watch: Watch,
 ) -> Run:
     admissions = _admit_all(scenario, registrar, randomness_of(seed))
-    with contextlib.ExitStack() as stack:
-        url = stack.enter_context(embedded_broker()) if broker is None else broker
-        return run_to_end(_on_mqtt(scenario, url, seed, watch, hosts, admissions))
+    ended: Run | None = None
+    try:
+        with contextlib.ExitStack() as stack:
+            ended = _at_a_broker(stack, scenario, broker, seed, hosts, admissions, watch)
+    except KeyboardInterrupt:
+        if ended is None:  # otherwise only the broker's end was cut short
+            raise
+    return ended
+
+
+def _at_a_broker(
+    stack: contextlib.ExitStack,
+    scenario: Scenario,
+    broker: BrokerUrl | None,
+    seed: int | None,
+    hosts: int,
+    admissions: Mapping[str, Admitted],
+    watch: Watch,
+) -> Run:
+    """At the broker that was named, or at one that lasts as long as the stack."""
+    addresses = (
+        stack.enter_context(embedded_broker())
+        if broker is None
+        else BrokerAddresses(coordinator=broker, parties=broker)
+    )
+    return run_to_end(_on_mqtt(scenario, addresses, seed, watch, hosts, admissions))
 
 
 def _admit_all(
@@ -165,7 +201,7 @@ async def _on_memory(
 
 async def _on_mqtt(
     scenario: Scenario,
-    broker: BrokerUrl,
+    broker: BrokerAddresses,
     seed: int | None,
     watch: Watch,
     hosts: int,
@@ -177,13 +213,27 @@ async def _on_mqtt(
         return await on_hosts(scenario, broker, seed, watch, hosts)
     rng = randomness_of(seed)
     async with (
-        mqtt_connection(scenario.study, broker, coordinator=True) as above,
-        mqtt_connection(scenario.study, broker, coordinator=False) as below,
+        mqtt_connection(scenario.study, broker.coordinator, coordinator=True) as above,
+        mqtt_connection(scenario.study, broker.parties, coordinator=False) as below,
     ):
         return await _run(
             scenario, below.attach, above.attach(COORDINATOR), rng, watch,
             admissions, seed=seed, transport="mqtt",
         )  # fmt: skip
+
+
+async def _all_of_them(coordinator: Coordinator, parties: list[Party]) -> tuple[Outcome, Ends]:
+    """Everybody to the end. Who is interrupted has an outcome, too: what is known by then."""
+    conducting = asyncio.create_task(coordinator.run())
+    try:
+        return await asyncio.gather(conducting, run_parties(parties))
+    except asyncio.CancelledError:
+        await asyncio.wait({conducting})  # it tells the parties, and writes down what it knows
+        task = asyncio.current_task()
+        if task is None or conducting.cancelled():
+            raise
+        task.uncancel()
+        return conducting.result(), {}
 
 
 async def _run(
@@ -215,5 +265,5 @@ async def _run(
             for name, record in zip(scenario.party_names(), scenario.records(), strict=True)
         ]
         with watch(coordinator):
-            outcome, ends = await asyncio.gather(coordinator.run(), run_parties(parties))
+            outcome, ends = await _all_of_them(coordinator, parties)
     return close(Run(study, outcome, ends, seed, transport), coordinator.sign)

@@ -61,7 +61,8 @@ class _PartyProgress:
         if not box.run:
             doing = "looking for the coordinator"
         elif not box.session_root:
-            doing = f"waiting for the others ({study.parties.count} are expected)"
+            there = f"{self._parties[0].joined} of " if self._parties[0].joined else ""
+            doing = f"waiting for the others ({there}{study.parties.count} are there)"
         else:
             doing = "waiting for the coordinator and the others"
         records = f"{len(self._parties)} records" if len(self._parties) > 1 else "one record"

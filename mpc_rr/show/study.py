@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from mpc_rr.agents.consent import Consent, Line, Question
-from mpc_rr.errors import InternalError, plain, plain_lines
+from mpc_rr.errors import InternalError, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
@@ -59,7 +59,7 @@ def show_consent(console: Console, means: Consent) -> None:
         console.print(_indented(_asked(asked)))
     say(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
-        about = ", ".join(told.event.attributes) or "whatever you answer"
+        about = ", ".join(map(quoted, told.event.attributes)) or "whatever you answer"
         console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {_cost_of(told)}"))
     say(console, _whole_record(means))
     for caution in (*means.compared, *means.cautions):
@@ -86,13 +86,13 @@ def _indented(text: str) -> Padding:
 def _asked(asked: Question) -> str:
     """A question by its true name first: what it is called elsewhere is its author's choice."""
     words = [word for word in dict.fromkeys((asked.label, asked.question)) if word != asked.name]
-    called = "".join(f", “{word}”" for word in words)
+    called = "".join(f", {quoted(word)}" for word in words)
     shown = [
-        name if name == title else f"{name} (shown as “{title}”)"
+        name if name == title else f"{name} (shown as {quoted(title)})"
         for name, title in asked.answers.items()
     ]
     own = "" if asked.own is None else f"\n  your answer: {asked.own}"
-    return f"{asked.name}{called}: {', '.join(shown)}{own}"
+    return f"{quoted(asked.name)}{called}: {', '.join(shown)}{own}"
 
 
 def _epsilon(epsilon: float | None) -> str:

@@ -74,9 +74,26 @@ class FaultyTransport:
         """The wrapped transport's address."""
         return self._inner.address
 
+    @property
+    def payload_bytes(self) -> int:
+        """The wrapped transport's."""
+        return self._inner.payload_bytes
+
+    def fit(self, payload_bytes: int) -> None:
+        """As the wrapped transport does."""
+        self._inner.fit(payload_bytes)
+
     def route(self, target: str, address: str) -> None:
         """As the wrapped transport does."""
         self._inner.route(target, address)
+
+    def last_heard(self, address: str) -> float | None:
+        """As the wrapped transport does."""
+        return self._inner.last_heard(address)
+
+    def cut_off(self, since: float) -> str | None:
+        """As the wrapped transport does."""
+        return self._inner.cut_off(since)
 
     async def answer(self, address: str, raw: bytes) -> None:
         """As the wrapped transport does: what is lost is lost on arrival."""

@@ -15,6 +15,8 @@ from mpc_rr.study.definition import Study
 from mpc_rr.study.file_errors import in_plain_words
 
 MOST_PARTIES = 10_000_000
+LONGEST_NAME = 60
+"""So many characters may the name of an attribute have: it stands in sentences of this program."""
 LONGEST_TEXT = 2000
 """So many characters may a title, an option or a line of a description have."""
 
@@ -88,6 +90,12 @@ def check_words(study: Study) -> None:
     A description may have several lines, and tabs; everything else is one line.
     """
     study.schema.check_words()
+    for name in study.schema.names:
+        if len(name) > LONGEST_NAME:
+            raise ScenarioError(
+                f"schema.{one_line(name, LONGEST_NAME)}: a name has at most {LONGEST_NAME} "
+                f"characters, not {len(name):,}; say more in its label or question"
+            )
     lines = [("description", line) for line in re.split("[\n\t]", study.description)]
     options = _texts("protocol", msgspec.to_builtins(study.protocol))
     for field, text in [("title", study.title), *lines, *options]:

@@ -7,7 +7,7 @@ import json
 import math
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 import numpy as np
@@ -123,8 +123,9 @@ class Study(Definition, frozen=True, kw_only=True):
     def promise(self) -> bytes:
         """A digest of what parties are promised: what is asked, how it is protected, among whom.
 
-        A study that is explained otherwise, expects more people or is given more time has the
-        same. Answers are drawn by it, so such a study gets the very same ones.
+        A study that is explained otherwise or is given more time has the same, and one that expects
+        more people, if its ``minimum`` stays; without one, as many must stay as are expected.
+        Answers are drawn by it, so such a study gets the very same ones.
         """
         encoded = msgspec.json.encode(self, order="deterministic")
         return _promise(encoded, self._ordered_words, self.parties.fewest)
@@ -139,6 +140,7 @@ class Study(Definition, frozen=True, kw_only=True):
             parties=self.parties.count,
             fewest=self.parties.fewest,
             registrar=self.registrar is not None,
+            registrar_key=(self.registrar or "")[:KEY_DIGITS_SHOWN],
         )
 
     def setting_with(self, members: Sequence[str] | None) -> Setting:
@@ -200,6 +202,7 @@ def _as_python(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written to a file")
 
 
+KEY_DIGITS_SHOWN = 16
 STUDIES_KEPT = 8
 _at_a_time = threading.Lock()
 _disclosed: dict[int, tuple[Study, tuple[Disclosure, ...]]] = {}
@@ -270,9 +273,17 @@ def study_json(study: Study) -> str:
     return msgspec.json.format(plain, indent=2).decode() + "\n"
 
 
+def _no_number(word: str) -> NoReturn:
+    """Else NaN and Infinity, which JSON does not have, would have the digest of null."""
+    raise ValueError(f"{word} is not JSON")
+
+
 def definition_from_json(text: str) -> tuple[Definition, dict[str, Any]]:
     """What `study_json` wrote, with the table of its protocol; ``ValueError`` if it is none."""
-    tables = json.loads(text)
+    try:
+        tables = json.loads(text, parse_constant=_no_number)
+    except RecursionError:
+        raise ValueError("it describes no study") from None
     if not isinstance(tables, dict) or not isinstance(tables.get("protocol"), dict):
         raise ValueError("it describes no study")  # noqa: TRY004
     protocol = tables.pop("protocol")

@@ -132,7 +132,7 @@ def _parse(path: Path) -> tuple[_File, StudyProtocol]:
         tables: dict[str, Any] = tomllib.loads(read_text(path))
     except DataError as error:
         raise ScenarioError(str(error)) from None
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also a number of thousands of digits
         raise ScenarioError(f"not a TOML file: {error}") from None
     except RecursionError:
         raise ScenarioError("not a TOML file: nested too deeply") from None

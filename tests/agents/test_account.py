@@ -4,6 +4,7 @@ import base64
 import datetime as dt
 import hashlib
 import io
+import itertools
 import json
 import math
 import os
@@ -17,7 +18,9 @@ from rich.console import Console
 from mpc_rr.agents.account import Account, StoredAccount, _shared, adopt_rows
 from mpc_rr.agents.consent import consent_to
 from mpc_rr.agents.ledger_file import Occasion, StateError
+from mpc_rr.crypto.draws import derived
 from mpc_rr.errors import Declined, InputError
+from mpc_rr.network.envelope import encode_parts
 from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.privacy.ledger import OverdrawnError
 from mpc_rr.protocols.block_aggregation import BlockAggregation
@@ -82,6 +85,14 @@ def test_what_is_not_promised_may_change_without_another_draw(change):
     assert later.promise == STUDY.promise
     assert answered(account, later) == first
     assert account.ledger.spent == 1.5  # the very same answer tells nothing new
+
+
+def test_a_study_without_a_minimum_that_expects_more_people_is_another_one():
+    """Then as many must stay as are expected, and that is promised."""
+    more = msgspec.structs.replace(STUDY, parties=Parties(20))
+    account = Account()
+    assert answered(account, more) != answered(account, STUDY)
+    assert account.ledger.spent == 3.0
 
 
 def test_another_question_or_another_name_is_another_study():
@@ -153,12 +164,88 @@ def test_a_name_that_somebody_else_took_stands_in_nobodys_way():
     assert account.ledger.spent == 2.0
 
 
-def test_another_record_is_refused_in_the_same_study():
-    account = Account()
-    account.charge(STUDY, (1, 2))
-    account.charge(STUDY, (1, 2))
-    with pytest.raises(InputError, match="for another record"):
-        account.charge(STUDY, (0, 2))
+def noticed(study, one, other, secret):
+    """Whether a ledger with this secret tells two records apart."""
+    account = Account(secret=secret)
+    account.charge(study, one)
+    account.charge(study, one)
+    refused = consent_to(study, account, other).refused
+    assert refused is None or "for another record" in refused
+    return refused is not None
+
+
+@pytest.mark.parametrize(("sizes", "marks"), [((2, 3), 2), ((8, 8), 8), ((256, 256, 9), 256)])
+def test_another_record_is_refused_in_the_same_study_as_often_as_is_said(sizes, marks):
+    """As often as there are marks, but once. Five standard errors: once in 1.7 million; a mark of
+    one bit more or less is 10 or more away, but for the largest, where the half is."""
+    study, tries = make_study(9, sizes, protocol=ExactPairs()), 2000
+    secrets = [hashlib.sha256(b"%d" % number).digest() for number in range(tries)]
+    one, other = (1,) * len(sizes), (0,) * len(sizes)
+    missed = tries - sum(noticed(study, one, other, secret) for secret in secrets)
+    expected = tries / marks
+    assert abs(missed - expected) < 5 * math.sqrt(expected * (1 - 1 / marks))
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (4, 4, 4), (9, 16, 7, 15)])
+def test_a_ledger_without_what_was_published_leaves_many_records_possible(tmp_path, sizes):
+    """Its secret, and a hash of 32 bytes keyed with it, gave the exact record of every study. The
+    same record has the same mark in each: seven studies leave no fewer than one."""
+    record, secret = tuple(size - 1 for size in sizes), bytes(range(32))
+    empty = {"version": 2, "secret": secret.hex(), "participations": []}
+    (tmp_path / "account.json").write_text(json.dumps(empty))
+    with StoredAccount.open(tmp_path) as account:
+        for number in range(7):
+            study = make_study(9, sizes, name=f"study-{number}", protocol=ExactPairs())
+            account.charge(study, record)
+    kept = json.loads((tmp_path / "account.json").read_text())
+    marks = {took["record"] for took in kept["participations"]}
+    assert len(marks) == 1
+    possible, found, attributes = math.prod(sizes), [], study.schema.attributes
+    bits = min(8, int(math.log2(possible) / 2))
+    for guess in itertools.product(*map(range, sizes)):
+        said = sorted((a.name, a.categories[c]) for a, c in zip(attributes, guess, strict=True))
+        words = [word.encode() for answer in said for word in answer]
+        hashed = derived(secret, encode_parts(b"mpc-rr record v4", *words))
+        found += [guess] if f"04{hashed[0] >> (8 - bits):02x}" in marks else []
+    assert record in found
+    assert len(found) >= math.isqrt(possible)  # on average; for this secret
+
+
+def test_the_same_answers_have_the_same_mark_however_a_study_orders_them():
+    """Each order of the categories had a mark of its own: six studies gave the record."""
+    words = {"colour": ("red", "green", "blue", "grey"), "size": ("S", "M", "L", "XL")}
+    mine, account = {"colour": "blue", "size": "S"}, Account(secret=bytes(range(32)))
+    for number in range(8):
+        names = sorted(words, reverse=number % 2 == 1)
+        orders = {name: (*words[name][number % 4 :], *words[name][: number % 4]) for name in names}
+        schema = Schema(tuple(Attribute(name, "nominal", orders[name]) for name in names))
+        study = msgspec.structs.replace(
+            make_study(9, (4, 4), name=f"study-{number}", protocol=ExactPairs()), schema=schema
+        )
+        account.charge(study, tuple(orders[name].index(mine[name]) for name in names), again=True)
+    assert len({took.record for took in account.participations}) == 1
+
+
+@pytest.mark.parametrize("cut", [64, 4, 2])
+def test_nothing_is_left_of_what_an_earlier_program_kept_of_a_record(tmp_path, cut):
+    """One bit of another hash in each of ten studies gave the record. It has a mark again when the
+    record is there again, the one that all studies give it."""
+    wide, secret = make_study(9, (40, 50), protocol=ExactPairs()), bytes(range(32))
+    whole = derived(secret, encode_parts(b"mpc-rr record v2", wide.promise, b"7,8")).hex()
+    took = {"study": wide.name, "promise": wide.promise.hex(), "digest": wide.digest.hex(),
+            "record": {64: whole, 4: "0201", 2: "2e"}[cut], "events": [],
+            "answered": {"other": "00"}}  # fmt: skip
+    content = {"version": 2, "secret": secret.hex(), "participations": [took]}
+    (tmp_path / "account.json").write_text(json.dumps(content))
+    with StoredAccount.open(tmp_path) as account:
+        account.once(wide, (7, 8), "answer", lambda _: b"")
+        kept = json.loads((tmp_path / "account.json").read_text())
+        assert kept["participations"][0]["record"] == ""
+        account.charge(wide, (7, 8))
+    with StoredAccount.open(tmp_path) as account:
+        again = Account(secret=secret)
+        again.charge(wide, (7, 8))
+        assert account.participations[0].record == again.participations[0].record
 
 
 def test_masks_are_never_the_same_again():
@@ -301,6 +388,43 @@ def test_a_price_that_comes_later_is_checked_against_what_was_spent_meanwhile():
     assert account.participations[0].events == list(priced)
 
 
+def test_what_has_left_is_never_refunded():
+    """A protocol from outside sent a record, settled for nothing, and could do so for ever."""
+    for study in (STUDY, EXACT):
+        account = Account()
+        account.charge(study, RECORD)
+        account.disclose(study, HERE)
+        account.settle(study, [])
+        account.settle(study, study.disclosures[:0])
+        assert account.participations[0].events == [*study.disclosures]
+
+
+def test_what_leaves_after_a_study_settled_for_nothing_is_paid_for():
+    account = Account()
+    account.charge(STUDY, RECORD)
+    account.settle(STUDY, [])
+    account.disclose(STUDY, HERE)
+    assert account.ledger.spent == 1.5
+
+
+def test_what_was_entered_for_a_run_that_came_to_nothing_is_replaced():
+    """Entered for 1,000, sent to 17,000: the ledger kept the crowd of the first."""
+    few = make_study(1000, minimum=900, protocol=RRPairs(epsilon=1))
+    many = make_study(17000, minimum=900, protocol=RRPairs(epsilon=1))
+    assert few.promise == many.promise
+    assert few.disclosures != many.disclosures
+    account = Account(1.5 * math.fsum(event.cost for event in few.disclosures))
+    account.charge(few, RECORD)
+    said = consent_to(many, account, RECORD)
+    assert said.refused is None
+    account.charge(many, RECORD)
+    assert account.participations[0].events == [*many.disclosures]
+    assert account.ledger.spent == said.total
+    account.disclose(many, HERE)
+    account.charge(few, RECORD, again=True)
+    assert account.participations[0].events == [*many.disclosures]  # it has left
+
+
 def test_a_study_cannot_settle_for_more_than_it_announced():
     account = Account()
     account.charge(STUDY, RECORD)
@@ -394,11 +518,11 @@ def test_the_screen_shows_true_names_and_ones_own_answer():
     show_consent(Console(file=narrow, width=100), consent_to(padded, Account()))
     assert narrow.getvalue().count("\nFor your whole record") == 1  # ours
     answers = "positive (shown as “blue”), negative (shown as “red”)"
-    assert f"    hiv, “favourite colour”: {answers}" in said
+    assert f"    “hiv”, “favourite colour”: {answers}" in said
     assert "      your answer: positive" in said
     assert "    What you would disclose:" in said
     assert said.count("\nWhat you would disclose") == 1
-    assert "hiv, a1: randomized" in said
+    assert "“hiv”, “a1”: randomized" in said
 
 
 # ── Files ──────────────────────────────────────────────────────────────────────────────────────
@@ -531,12 +655,30 @@ def test_a_ledger_of_version_1_keeps_its_answers_and_its_price(tmp_path):
         assert account.ledger.spent == 1.5
         with pytest.raises(Declined, match="another answer"):
             answered(account, given=b"other")
-        with pytest.raises(InputError, match="for another record"):
-            account.check(STUDY, (0, 0))
         account.settle(STUDY, STUDY.disclosures)  # whatever saves it
     with StoredAccount.open(tmp_path, budget=1.5) as account:
         assert answered(account, given=b"mark") == b"ANSWER"
     assert json.loads((tmp_path / "account.json").read_text())["version"] == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"title": "New"}, {"protocol": RRJoint(epsilon=0.5)}], ids=["same", "another"]
+)
+def test_a_study_of_a_name_that_version_1_answered_is_not_drawn_anew_unasked(tmp_path, change):
+    """With another title it was: version 1 knows a study by its whole file only."""
+    content = version_1(STUDY, RECORD, {"answer": b"ANSWER"})
+    (tmp_path / "account.json").write_text(json.dumps(content))
+    changed = msgspec.structs.replace(STUDY, **change)
+    with StoredAccount.open(tmp_path) as account:
+        with pytest.raises(Declined, match="drawn a second time") as raised:
+            account.charge(changed, RECORD)
+        assert "\n" not in str(raised.value)
+        account.charge(changed, RECORD, again=True)
+        assert account.ledger.spent == 1.5 + changed.disclosures[0].cost
+        account.forget()
+        later = msgspec.structs.replace(STUDY, title="Newer", protocol=RRJoint(epsilon=0.25))
+        with pytest.raises(Declined, match="was erased"):
+            account.check(later, RECORD, again=True)
 
 
 def test_forgetting_what_version_1_drew_ends_those_answers_too(tmp_path):
@@ -599,6 +741,58 @@ def test_a_person_is_known_however_her_name_is_encoded(tmp_path):
         account.charge(STUDY, RECORD)
     with StoredAccount.open(tmp_path, person="Jose\u0301 ") as account:
         assert account.ledger.spent == 1.5
+
+
+def test_the_name_of_a_ledger_tells_nobody_without_the_folders_key(tmp_path):
+    """It was a hash of what identifies her: a number of five digits was found in 0.04 s."""
+    names = []
+    for folder in (tmp_path / "one", tmp_path / "other"):
+        with StoredAccount.open_many(folder, ["48213"]) as accounts:
+            accounts["48213"].charge(STUDY, RECORD)
+        names += [file.name for file in folder.glob("person-*.json")]
+        assert (folder / "names.key").stat().st_mode & 0o077 == 0
+    assert len({*names}) == 2
+    plain = hashlib.sha256(b"mpc-rr person\x0048213").hexdigest()
+    assert not any(plain[:32] in name for name in names)
+
+
+def earlier_name(person):
+    """What a person's ledger was called when that needed no key."""
+    hashed = hashlib.sha256(b"mpc-rr person\0" + person.encode()).hexdigest()
+    return f"person-{hashed[:32]}.json"
+
+
+def test_a_ledger_whose_name_needed_no_key_is_found_and_renamed(tmp_path):
+    for person in ("ann", "bob"):
+        with StoredAccount.open(tmp_path / person) as account:
+            account.charge(STUDY, RECORD)
+        (tmp_path / person / "account.json").rename(tmp_path / earlier_name(person))
+    with StoredAccount.open(tmp_path, person="ann") as account:
+        assert account.ledger.spent == 1.5
+    assert not (tmp_path / earlier_name("ann")).exists()
+    (tmp_path / "record-1.json").write_text(json.dumps(version_1(STUDY, RECORD)))
+    with pytest.raises(StateError, match="of one person; nothing was changed"):
+        adopt_rows(tmp_path, ["bob"])
+    (tmp_path / "record-1.json").unlink()
+    with StoredAccount.open_many(tmp_path, ["ann", "bob"]) as accounts:
+        assert [account.ledger.spent for account in accounts.values()] == [1.5, 1.5]
+    shutil.copy(next(tmp_path.glob("person-*.json")), tmp_path / earlier_name("ann"))
+    with (
+        pytest.raises(StateError, match="has two ledgers of 'ann'"),
+        StoredAccount.open(tmp_path, person="ann"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("content", "why"), [(None, "is missing"), ("00", "cannot be used")])
+def test_without_the_key_of_their_names_no_ledger_is_begun_anew(tmp_path, content, why):
+    with StoredAccount.open(tmp_path, person="ann") as account:
+        account.charge(STUDY, RECORD)
+    (tmp_path / "names.key").unlink()
+    if content is not None:
+        (tmp_path / "names.key").write_text(content)
+    with pytest.raises(StateError, match=why), StoredAccount.open(tmp_path, person="ann"):
+        pass
 
 
 def test_one_folder_is_not_both_a_persons_and_many_peoples(tmp_path):

@@ -261,22 +261,27 @@ def with_keys(change):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("change", "says"),
     [
-        lambda i: PublicIdentity(i.signing, bytes(32)),  # sealing to it is impossible
-        lambda i: PublicIdentity(i.signing, i.signing),
-        lambda i: PublicIdentity(
-            i.signing, Identity(SeededRandomness(0).fork("party-1").fork("identity")).public.sealing
+        # Sealing to the first is impossible.
+        (lambda i: PublicIdentity(i.signing, bytes(32)), "its keys cannot be used"),
+        (lambda i: PublicIdentity(i.signing, i.signing), "its keys cannot be used"),
+        (
+            lambda i: PublicIdentity(
+                i.signing,
+                Identity(SeededRandomness(0).fork("party-1").fork("identity")).public.sealing,
+            ),
+            "it does not prove that its keys are its own",
         ),
     ],
     ids=["low order", "one key for both", "another party's key"],
 )
-def test_keys_that_cannot_be_used_are_refused_at_the_door(change):
+def test_keys_that_cannot_be_used_are_refused_at_the_door(change, says):
     study = make_study(5, SIZES, minimum=4, lobby_s=3)
     outcome, ends = simulate(study, RECORDS, parties={LIAR: with_keys(change)})
     assert outcome.result.n == 4
     survivors_have_the_right_result(ends)
-    assert "its keys cannot be used" in str(ends[LIAR])
+    assert says in str(ends[LIAR])
 
 
 class Objector(Party):

@@ -43,7 +43,10 @@ async def play(until, *, step, stop_party=False, n=4, minimum=None):
 
 def test_a_coordinator_stopped_in_the_rounds_tells_the_parties():
     stopped, ends = run_virtual(play(State.ROUNDS, step="share"))
-    assert isinstance(stopped, asyncio.CancelledError)
+    assert stopped.interrupted
+    assert stopped.result is None
+    assert stopped.cause == "the coordinator was interrupted"
+    assert stopped.transcript, "what it has heard is written down"
     for end in ends.values():
         assert isinstance(end, Aborted)
         assert "the coordinator was interrupted" in str(end)

@@ -74,11 +74,18 @@ def test_one_too_many_is_told():
 
 
 def test_a_taken_name_is_refused_and_its_owner_not_disturbed():
-    outcome, ends, guest = run_with_guest(guest_named("party-1"), start_after_s=0.0035)
+    study = make_study(5, SIZES, minimum=4)  # the lobby stays open for one more
+    outcome, ends, guest = run_with_guest(guest_named("party-1"), study=study, start_after_s=0.0035)
     assert isinstance(guest, Refused)
     assert "already called 'party-1'; choose another" in str(guest)
     assert outcome.result.n == 4
     assert not any(isinstance(end, MpcRrError) for end in ends.values())
+
+
+def test_a_party_of_a_name_that_is_in_the_roster_is_told_that_it_cannot_come_back():
+    _, _, guest = run_with_guest(guest_named("party-1"), start_after_s=0.008)
+    assert isinstance(guest, Refused)
+    assert "the roster is closed" in str(guest)
 
 
 def test_two_processes_with_one_identity_are_refused():

@@ -5,12 +5,13 @@ import asyncio
 import msgspec
 import pytest
 from anonymizing import IN_GROUPS, NAMES, PEOPLE, make_scenario, make_study
-from helpers import simulate
+from helpers import LaxDesk, simulate
 
+from mpc_rr.agents import coordinator as coordinating
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.terms import Terms
+from mpc_rr.agents.withdrawals import withdrawals_text
 from mpc_rr.crypto.admission import Credential, Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, Misconduct, Refused
@@ -20,8 +21,9 @@ from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import read, write
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.folder import write_results
-from mpc_rr.results.verification import verify
+from mpc_rr.results.verification import STANDING, verify
 from mpc_rr.running import run_study
 
 REGISTRAR = SigningKey.draw(SeededRandomness(1))
@@ -33,10 +35,11 @@ def admission(key, study=STUDY, registrar=REGISTRAR):
     return key, registrar.admit(study.digest, key.public)
 
 
-def bringing(passes):
+def bringing(passes, withdrawn=()):
     class Bringing(Party):
         def __init__(self, study, name, *args):
-            super().__init__(study, name, *args, terms=Terms(admission=passes.get(name)))
+            terms = Terms(admission=passes.get(name), withdrawn=withdrawn)
+            super().__init__(study, name, *args, terms=terms)
 
     return Bringing
 
@@ -141,7 +144,7 @@ def test_every_party_checks_all_passes(change, says):
 
 def test_one_person_under_two_names_is_noticed_by_every_party(monkeypatch):
     """Both names have a true pass of the same person: only comparing all of them shows it."""
-    monkeypatch.setattr(PassDesk, "takes_part", lambda *_: False)
+    monkeypatch.setattr(coordinating, "PassDesk", LaxDesk)
     twice = HONEST | {"party-2": HONEST["party-1"]}
     outcome, ends = play(twice)
     assert outcome.result is None
@@ -183,9 +186,7 @@ def test_a_pass_shown_under_anothers_name_harms_nobody():
     class Mallory(bringing(HONEST)):
         async def _enter_lobby(self):
             other = Identity(SeededRandomness(77))
-            hello = Hello(self._identity.public, self._transport.address)
-            raw = self.mailbox.write(LOBBY_SESSION, Hello.step, COORDINATOR, hello)
-            await self._knock(lambda: bool(self.mailbox.run), raw)
+            await self._knock(lambda: bool(self.mailbox.run), self._hello)
             person, signed = HONEST[self.name]
             shown = Pass(person.public, signed, person.prove(self.mailbox.run, other.public))
             for step, run, message in (
@@ -275,3 +276,64 @@ def test_a_credential_shows_in_no_repr():
     assert person.secret_hex() not in repr(person)
     with pytest.raises(ValueError, match="32 bytes"):
         Credential(b"short")
+
+
+# ── Withdrawn admissions ───────────────────────────────────────────────────────────────────────
+
+LOST = "party-3"
+WITHDRAWN = frozenset({PEOPLES_KEYS[LOST].public})
+
+
+class Knowing(Coordinator):
+    """Was given the registrar's list."""
+
+    def __init__(self, *args):
+        super().__init__(*args, withdrawn=WITHDRAWN)
+
+
+def test_whoever_was_given_the_list_with_her_own_key_is_told_before_anything_is_sent():
+    _, ends = play(HONEST, parties={LOST: bringing(HONEST, WITHDRAWN)})
+    assert isinstance(ends[LOST], InputError)
+    assert "the registrar has withdrawn your admission" in str(ends[LOST])
+
+
+def test_the_coordinator_refuses_a_withdrawn_admission():
+    outcome, ends = play(HONEST, coordinator=Knowing)
+    assert isinstance(ends[LOST], Refused)
+    assert "the registrar has withdrawn this admission" in str(ends[LOST])
+    assert LOST not in outcome.members
+
+
+def test_parties_with_the_list_refuse_a_roster_in_which_somebody_withdrawn_stands():
+    """The coordinator has no list, or ignores it; whoever took the pass does, too."""
+    outcome, ends = play(
+        HONEST, party=bringing(HONEST, WITHDRAWN), parties={LOST: bringing(HONEST)}
+    )
+    assert outcome.result is None
+    for name, end in ends.items():
+        if name != LOST:
+            assert isinstance(end, Misconduct)
+            assert end.culprits == ("coordinator",)
+            assert f"{LOST}: the registrar has withdrawn this admission" in str(end)
+
+
+def test_with_a_list_that_names_nobody_who_is_there_the_study_goes_as_without():
+    others = frozenset({SigningKey.draw(SeededRandomness(99)).public})
+    outcome, _ = play(HONEST, party=bringing(HONEST, others))
+    assert outcome.result is not None, outcome.cause
+
+
+def test_verify_tells_whether_somebody_withdrawn_took_part(tmp_path):
+    scenario = make_scenario(IN_GROUPS, registrar=REGISTRAR.public.hex())
+    study = scenario.study
+    result = run_study(scenario, transport="memory", registrar=REGISTRAR)
+    write_results(result, tmp_path / "run")
+    there = shown_in(study, result.outcome.transcript)
+    for number, keys in enumerate([[REGISTRAR.public], [min(there)]]):
+        listed = REGISTRAR.withdraw(study.digest, number, keys)
+        (tmp_path / f"{number}.json").write_text(withdrawals_text(listed))
+    claims = verify(tmp_path / "run", withdrawals=tmp_path / "0.json")
+    assert [c.verdict for c in claims if c.claim == STANDING] == ["confirmed"]
+    assert STANDING not in {c.claim for c in verify(tmp_path / "run")}
+    with pytest.raises(Contradicted, match="has withdrawn this admission"):
+        verify(tmp_path / "run", withdrawals=tmp_path / "1.json")

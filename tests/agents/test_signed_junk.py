@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
 from mpc_rr.errors import InternalError
-from mpc_rr.network.envelope import Envelope, SignedEnvelope, encode
-from mpc_rr.network.sealed import SIGNATURE_CONTEXT
+from mpc_rr.network.envelope import WIRE_VERSION, Envelope, SignedEnvelope, encode
+from mpc_rr.network.sealed import SIGNATURE_CONTEXTS
 
 SIZES = (2, 3)
 RECORDS = random_records(5, SIZES, seed=9)
 STEPS = st.sampled_from([
     "hello", "invitation", "refusal", "join", "admission", "roster", "roster_seen", "share",
-    "partial", "result_seen", "verdict", "goodbye", "objection", "again", "no such step",
+    "lobby_news", "partial", "result_seen", "verdict", "goodbye", "objection", "again",
+    "no such step",
 ])  # fmt: skip
 SESSIONS = st.sampled_from(
     ["lobby", "attempt-1", "attempt-1/exact_pairs/secure_sum", "attempt-2", "verdict", ""]
@@ -40,7 +41,7 @@ JUNK = st.lists(st.tuples(SESSIONS, STEPS, BODIES), min_size=1, max_size=8)
 
 def signed(mailbox, session, step, target, body):
     envelope = encode(Envelope(mailbox.header(session, step, target), body))
-    signature = mailbox.identity.sign(SIGNATURE_CONTEXT + envelope)
+    signature = mailbox.identity.sign(SIGNATURE_CONTEXTS[WIRE_VERSION] + envelope)
     return encode(SignedEnvelope(envelope, signature))
 
 

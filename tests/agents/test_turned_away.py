@@ -3,7 +3,9 @@
 Messages go straight into a mailbox, which counts why it threw one away.
 """
 
+import asyncio
 import datetime as dt
+import math
 
 import msgspec
 import pytest
@@ -12,10 +14,10 @@ from helpers import make_study, random_records, simulate, telling, with_mailbox
 from mpc_rr.agents import coordinator as coordinating
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.agents.roster import roster_digest, run_id
+from mpc_rr.agents.roster import join_claim, roster_digest, run_id
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey
-from mpc_rr.crypto.identity import Identity
+from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
 from mpc_rr.network.lifecycle import (
@@ -36,10 +38,11 @@ from mpc_rr.network.lifecycle import (
 )
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
-from mpc_rr.network.sealed import write
+from mpc_rr.network.sealed import read, write
 from mpc_rr.network.session.party import PartySession
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.clock import run_virtual
 
 SIZES = (2, 3)
 STUDY = make_study(4, SIZES)
@@ -78,47 +81,292 @@ def desk(monkeypatch):
     return Desk(monkeypatch)
 
 
-def test_a_hello_is_signed_with_the_key_that_it_brings(desk):
-    """Else anybody could have somebody's identity refused, as if two processes used it."""
-    hello = Hello(ANN.public, "ann")
-    assert desk.gets(hello, BEN, run=b"") == ["bad signature"]
-    assert desk.gets(hello, ANN, run=b"") == []
+class Letters:
+    """An end of the network that keeps what was sent to whom."""
+
+    address, behind, payload_bytes = COORDINATOR, False, 65024
+
+    def __init__(self):
+        self.sent, self.heard = [], {}
+
+    async def answer(self, address, raw):
+        self.sent.append((address, raw))
+
+    async def send(self, target, raw):
+        self.sent.append((target, raw))
+
+    async def recv(self):
+        await asyncio.Event().wait()
+
+    def route(self, target, address):
+        self.heard[address] = asyncio.get_running_loop().time()
+
+    def last_heard(self, address):
+        return self.heard.get(address)
+
+    def cut_off(self, since):
+        return None
 
 
-def test_a_hello_belongs_to_no_run(desk):
-    assert desk.gets(Hello(ANN.public, "ann"), ANN) == ["bad signature"]
+def in_the_lobby(act, study=STUDY):
+    """Let something act on a coordinator in its lobby, in virtual time."""
+
+    async def main():
+        letters = Letters()
+        boss = Coordinator(study, letters, SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(0)
+        await act(boss, letters)
+        running.cancel()
+        return await running, letters, boss
+
+    return run_virtual(main())
 
 
-def test_hellos_beyond_twice_the_expected_number_are_forgotten(desk, monkeypatch):
-    monkeypatch.setattr(coordinating, "HELLOS_KEPT", 0)
-    callers = [Identity(SeededRandomness(100 + k)) for k in range(2 * STUDY.parties.count + 1)]
-    for k, caller in enumerate(callers):
-        assert desk.gets(Hello(caller.public, "x"), caller, sender=f"p{k}", run=b"") == []
-    assert desk.gets(Join(callers[0].public), callers[0], sender="p0") == ["unknown sender"]
-    assert desk.gets(Join(callers[1].public), callers[1], sender="p1") == []
+def answers(letters, version=WIRE_VERSION):
+    """The steps and bodies of what was sent, by address."""
+    opened = [
+        (address, read(raw, study=STUDY.name, runs=None, versions=(version,),
+                       targets=("ann", "ben", "*")))
+        for address, raw in letters.sent
+    ]  # fmt: skip
+    return [(address, one.envelope.header.step, one) for address, one in opened]
+
+
+def hello(who, name="ann", address="box/ann", version=WIRE_VERSION, run=b"", author=None):
+    header = Header(version, STUDY.name, run, LOBBY_SESSION, Hello.step, name, COORDINATOR)
+    return write(header, Hello(who.public, address), author or who)
+
+
+def test_a_hello_is_answered_if_it_is_signed_with_the_key_that_it_brings_and_of_no_run():
+    async def act(boss, letters):
+        boss.mailbox.accept(hello(ANN, author=BEN))
+        boss.mailbox.accept(hello(ANN, run=boss.mailbox.run))
+        await asyncio.sleep(0.1)
+        assert not letters.sent
+        boss.mailbox.accept(hello(ANN))
+        await asyncio.sleep(0.1)
+
+    outcome, letters, _ = in_the_lobby(act)
+    assert outcome.rejected == {"bad signature": 2}
+    address, step, opened = answers(letters)[0]
+    assert (address, step) == ("box/ann", Invitation.step)
+    invitation = opened.message(Invitation)
+    assert invitation.answers == ANN.public.digest
+    assert invitation.piece_bytes == 65024
+
+
+def test_a_party_of_another_version_is_told_in_its_own():
+    """It could read nothing else: once it heard nothing at all, and asked whether we run."""
+
+    async def act(boss, letters):
+        boss.mailbox.accept(hello(ANN, version=1))
+        await asyncio.sleep(0.1)
+
+    outcome, letters, boss = in_the_lobby(act)
+    assert outcome.rejected == {"other version": 1}
+    letters.sent = letters.sent[:1]
+    ((address, step, opened),) = answers(letters, version=1)
+    assert (address, step) == ("box/ann", Refusal.step)
+    assert opened.signed_by(boss.mailbox.identity.public)
+    assert opened.envelope.header.run == b""
+    assert "version 1 of the wire, this coordinator version 2" in opened.message(Refusal).reason
+
+
+def test_strangers_cannot_make_the_coordinator_write_without_bound():
+    """Answers wait for the broker; while many do, hellos wait, and of those only so many."""
+
+    class Slow(Letters):
+        async def answer(self, address, raw):
+            self.sent.append((address, raw))
+            await asyncio.Event().wait()
+
+    async def main():
+        letters = Slow()
+        boss = Coordinator(STUDY, letters, SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(0)
+        raw = hello(ANN)
+        for number in range(40_000):
+            boss.mailbox.accept(raw)
+            if number % 1000 == 0:
+                await asyncio.sleep(0.001)
+        await asyncio.sleep(1)
+        assert len(letters.sent) == coordinating.ANSWERS_UNDER_WAY
+        assert boss._hellos.held_bytes <= coordinating.HELLO_BYTES
+        assert boss.mailbox.rejected["flooding"] > 10_000
+        running.cancel()
+        await running
+
+    run_virtual(main())
+
+
+def join(desk, who, name="ann", address="box/ann", author=None, run=None):
+    """What it takes to join."""
+    run = desk.mailbox.run if run is None else run
+    claim = join_claim(run, name, who.public)
+    proof = (author or who).possession(desk.mailbox.identity.public.sealing, claim)
+    return Join(who.public, address, proof)
+
+
+def test_whoever_does_not_prove_that_the_keys_are_its_own_is_turned_away(desk):
+    """Once the borrower got in with a sealing key that it had seen, and its owner did not."""
+    borrowed = Identity(SeededRandomness(50))
+    borrowed.public = PublicIdentity(borrowed.public.signing, ANN.public.sealing)
+    claim = join_claim(desk.mailbox.run, "mallory", borrowed.public)
+    guess = borrowed.possession(desk.mailbox.identity.public.sealing, claim)
+    for proof in (b"", bytes(32), guess):
+        attempt = Join(borrowed.public, "box/mallory", proof)
+        assert desk.gets(attempt, borrowed, sender="mallory") == []
+        assert "mallory" not in desk.boss._seats
+    assert desk.gets(join(desk, ANN, name="other"), ANN) == []
+    assert "ann" not in desk.boss._seats, "a proof is for one name"
+    assert desk.gets(join(desk, ANN), ANN) == []
+    assert "ann" in desk.boss._seats
 
 
 def test_a_pass_is_shown_in_the_lobby(monkeypatch):
     registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6))
     study = msgspec.structs.replace(STUDY, registrar=registrar.public.hex())
     desk = Desk(monkeypatch, study)
-    assert desk.gets(Hello(ANN.public, "ann"), ANN, run=b"") == []
     run = desk.mailbox.run
     admission = registrar.admit(study.digest, person.public)
     shown = ShowPass(ANN.public, Pass(person.public, admission, person.prove(run, ANN.public)))
     assert desk.gets(shown, ANN, session="elsewhere") == ["other session"]
     assert desk.gets(shown, BEN) == ["bad signature"]
-    assert desk.gets(Join(ANN.public), ANN) == ["no pass"]
+    assert desk.gets(join(desk, ANN), ANN) == ["no pass"]
+    assert desk.gets(shown, ANN, sender="x" * 60_000) == ["unknown sender"]
+    assert desk.gets(shown, ANN, sender="ben") == []  # under another's name it helps nobody
+    assert desk.gets(join(desk, ANN), ANN) == ["no pass"]
     assert desk.gets(shown, ANN) == []
-    assert desk.gets(Join(ANN.public), ANN) == []
+    assert desk.gets(join(desk, ANN), ANN) == []
+    assert "ann" in desk.boss._seats
 
 
 def test_a_join_is_signed_with_the_key_that_it_brings(desk):
-    assert desk.gets(Hello(ANN.public, "ann"), ANN, run=b"") == []
-    assert desk.gets(Join(ANN.public), ANN, sender="ben") == ["unknown sender"]
-    assert desk.gets(Join(ANN.public), BEN) == ["bad signature"]
-    assert desk.gets(Join(ANN.public), ANN, run=b"") == ["bad signature"]
-    assert desk.gets(Join(ANN.public), ANN) == []
+    assert desk.gets(join(desk, ANN), BEN) == ["bad signature"]
+    assert desk.gets(join(desk, ANN), ANN, run=b"") == ["other run"]
+    assert desk.gets(join(desk, ANN, address="../all"), ANN) == ["malformed"]
+    assert desk.gets(join(desk, ANN), ANN, sender="*") == ["malformed"]
+    # In another session it would stand in the transcript where nobody looks for a join.
+    assert desk.gets(join(desk, ANN), ANN, session="elsewhere") == ["other session"]
+    assert desk.gets(join(desk, ANN), ANN) == []
+
+
+def test_a_party_that_has_died_gives_way_to_itself_when_it_comes_again():
+    """Its connection says now and then that it is there; a broker says when it is gone."""
+    again = Identity(SeededRandomness(51))
+
+    async def act(boss, letters):
+        desk = boss
+        for who, address in ((ANN, "box/ann"), (again, "new/ann")):
+            boss.mailbox.accept(
+                letter(join(desk, who, address=address), who, sender="ann", target=COORDINATOR,
+                       run=boss.mailbox.run)
+            )  # fmt: skip
+        await asyncio.sleep(0.1)
+        assert boss._seats["ann"].identity == ANN.public, "it is not known yet"
+        assert [step for _, step, _ in answers(letters)] == [Welcome.step]
+        letters.heard["box/ann"] = -math.inf
+        boss.mailbox.accept(
+            letter(join(desk, again, address="new/ann"), again, sender="ann",
+                   target=COORDINATOR, run=boss.mailbox.run)
+        )  # fmt: skip
+        await asyncio.sleep(0.1)
+        assert boss._seats["ann"].identity == again.public
+        assert len(boss._seats) == 1
+
+    in_the_lobby(act)
+
+
+def test_whoever_claims_the_name_of_one_who_is_there_is_turned_away():
+    async def act(boss, letters):
+        def claims(who, address):
+            boss.mailbox.accept(
+                letter(join(boss, who, address=address), who, sender="ann", target=COORDINATOR,
+                       run=boss.mailbox.run)
+            )  # fmt: skip
+
+        claims(ANN, "box/ann")
+        claims(BEN, "box/ben")
+        await asyncio.sleep(1)
+        letters.heard["box/ann"] = asyncio.get_running_loop().time()  # it says that it is there
+        claims(BEN, "box/ben")
+        await asyncio.sleep(0.1)
+        address, step, opened = answers(letters)[-1]
+        assert (address, step) == ("box/ben", Refusal.step)
+        assert "already called 'ann'" in opened.message(Refusal).reason
+        assert boss._seats["ann"].identity == ANN.public
+
+    in_the_lobby(act)
+
+
+def test_the_dead_keep_no_seats_when_the_roster_closes():
+    """Once they counted towards the minimum, and the study began with them."""
+    study = make_study(4, SIZES, minimum=3, lobby_s=100)
+
+    async def main():
+        letters = Letters()
+        boss = Coordinator(study, letters, SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(0)
+        for number, who in enumerate((ANN, BEN, IMPOSTOR), 1):
+            name = f"p{number}"
+            boss.mailbox.accept(
+                letter(join(boss, who, name=name, address=f"box/{name}"), who, sender=name,
+                       target=COORDINATOR, run=boss.mailbox.run)
+            )  # fmt: skip
+        return await running
+
+    outcome = run_virtual(main())
+    assert outcome.cause.startswith("only 0 of 4 parties are there, at least 3 are needed")
+    assert "p3 was gone before the study began" in outcome.cause
+    assert [one.name for one in outcome.excluded] == ["p1", "p2", "p3"]
+
+
+def test_of_each_person_one_pass_waits(monkeypatch):
+    """Once every identity's was kept: one admitted person could fill the memory."""
+    registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6))
+    study = msgspec.structs.replace(STUDY, registrar=registrar.public.hex())
+    desk = Desk(monkeypatch, study)
+    admission, run = registrar.admit(study.digest, person.public), desk.mailbox.run
+    for number in range(20):
+        who = Identity(SeededRandomness(100 + number))
+        shown = Pass(person.public, admission, person.prove(run, who.public))
+        assert desk.gets(ShowPass(who.public, shown), who, sender=f"p{number}") == []
+    assert len(desk.boss.desk._waiting) == len(desk.boss.desk._persons) == 1
+    assert desk.gets(join(desk, who, name="p19"), who, sender="p19") == []
+    assert "p19" in desk.boss._seats
+
+
+def test_whoever_comes_and_goes_in_the_lobby_leaves_nothing_behind():
+    """Once each left an entry in the roster, until nobody could read it any more."""
+
+    async def act(boss, letters):
+        for number in range(50):
+            who, name = Identity(SeededRandomness(200 + number)), f"mallory-{number}"
+            for message, session in (
+                (join(boss, who, name=name, address=f"box/{name}"), LOBBY_SESSION),
+                (Objection(COORDINATOR, "", "", "I do not like it"), ""),
+            ):
+                boss.mailbox.accept(
+                    letter(message, who, sender=name, target=COORDINATOR, run=boss.mailbox.run,
+                           session=session)
+                )  # fmt: skip
+            await asyncio.sleep(0.01)
+        assert len(boss._seats) == 0
+        assert not boss._excluded
+        assert not boss._objected
+        assert not boss.mailbox.traffic
+        # Who left may come again, and object again.
+        who = Identity(SeededRandomness(200))
+        boss.mailbox.accept(
+            letter(join(boss, who, name="mallory-0", address="box/m"), who, sender="mallory-0",
+                   target=COORDINATOR, run=boss.mailbox.run)
+        )  # fmt: skip
+        assert "mallory-0" in boss._seats
+
+    in_the_lobby(act)
 
 
 def test_a_party_that_names_another_roster_is_left_out():
@@ -151,7 +399,7 @@ def test_what_belongs_to_no_run_is_nobodys(desk):
     desk.mailbox.keys["ann"] = ANN.public
     objection = Objection(COORDINATOR, "s", "step", "why")
     assert desk.gets(objection, ANN, session="s", run=b"") == ["unknown sender"]
-    assert desk.gets(objection, ANN, session="s", run=b"r" * 16) == ["other run"]
+    assert desk.gets(objection, ANN, session="s", run=b"r" * 32) == ["other run"]
     assert desk.gets(objection, BEN, session="s") == ["bad signature"]
     assert desk.gets(objection, ANN, session="s") == []
 
@@ -173,7 +421,12 @@ class Guest:
     def gets(self, message, author=BOSS, *, sender=COORDINATOR, run=None):
         before = self.mailbox.rejected.copy()
         run = self.run if run is None else run
-        self.mailbox.accept(letter(message, author, sender=sender, target="ann", run=run))
+        raw = letter(message, author, sender=sender, target="ann", run=run)
+
+        async def main():
+            self.mailbox.accept(raw)
+
+        run_virtual(main())
         return sorted((self.mailbox.rejected - before).elements())
 
 
@@ -184,7 +437,7 @@ def guest():
 
 def test_a_run_has_the_name_that_follows_from_its_invitation(guest):
     """Else a coordinator could give two runs one name, and have what is kept of one for both."""
-    assert guest.gets(guest.invitation, run=b"r" * 16) == ["other run"]
+    assert guest.gets(guest.invitation, run=b"r" * 32) == ["other run"]
     assert guest.mailbox.run == b""
     assert guest.gets(guest.invitation) == []
     assert guest.mailbox.run == guest.run
@@ -192,7 +445,10 @@ def test_a_run_has_the_name_that_follows_from_its_invitation(guest):
 
 def test_the_name_of_a_run_is_this_hash_of_all_that_makes_it_one(guest):
     invitation = Invitation(BOSS.public, bytes(32), bytes(16), b"")
-    assert run_id(invitation).hex() == "baafa44c73eef69cbd9ecbb92c4a75a3"
+    assert run_id(invitation, 1).hex() == "baafa44c73eef69cbd9ecbb92c4a75a3"
+    assert run_id(invitation).hex() == (
+        "9df5effd5296fe720fa98439394e089c82e5ababa1c78b9bc13149c15564934e"
+    )
     for other in (
         msgspec.structs.replace(invitation, identity=BEN.public),
         msgspec.structs.replace(invitation, study_digest=b"\1" * 32),

@@ -81,16 +81,16 @@ async def test_a_party_can_reach_the_broker_through_a_proxy():
     study = make_study(IN_GROUPS, **PATIENT)
     with embedded_broker() as broker:
         async with socks5_proxy() as (port, asked):
-            text = f"mqtt://{broker.user}:{broker.password}@{broker.where}"
+            text = broker.parties.with_secrets()
             through = BrokerUrl.parse(text, proxy=f"socks5://127.0.0.1:{port}")
             people = dict(zip(NAMES, PEOPLE, strict=True))
             first = {name: people[name] for name in NAMES[:4]}
             rest = {name: people[name] for name in NAMES[4:]}
             result, ends, _ = await asyncio.gather(
-                coordinate_study(study, broker),
+                coordinate_study(study, broker.coordinator),
                 take_part(study, through, first),
-                take_part(study, broker, rest),
+                take_part(study, broker.parties, rest),
             )
     assert result.outcome.result.groups == GROUPS
     assert all(end.digest == result.outcome.result.digest for end in ends.values())
-    assert set(asked) == {(broker.host, broker.port)}
+    assert set(asked) == {(through.host, through.port)}

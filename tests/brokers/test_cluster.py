@@ -42,13 +42,18 @@ def growing_patience(monkeypatch):
         return connect(connection)
 
     monkeypatch.setattr(MqttConnection, "_connect_to_node", connect_patiently)
-    monkeypatch.setattr(mqtt, "RECONNECT_S", processes.LIMIT_S)
 
 
 def serves(url):
     async def connect():
         async with MqttConnection(
-            url, "test", SystemRandomness(), size_limit=1000, coordinator=False
+            url,
+            "test",
+            SystemRandomness(),
+            size_limit=1000,
+            coordinator=False,
+            lobby_s=0.1,
+            longest_wait_s=60,
         ).open():
             return True
 
@@ -64,7 +69,7 @@ def test_a_masked_sum_survives_the_end_of_one_node_in_the_middle_of_a_round(monk
     records = random_records(20, SIZES, seed=4)
     scenario = make_scenario(records, SIZES, protocol=ExactPairs(sum="masked_sum"), **PATIENT)
     with embedded_cluster(3) as nodes:
-        urls = [node.url for node in nodes]
+        urls = [node.coordinator for node in nodes]
         url = msgspec.structs.replace(urls[0], others=tuple(urls[1:]))
         processes.until(lambda: serves(urls[0]), "a node serves")
         original, ended = masked_sum._for_party, []

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.broker
 OWNER = """
 import sys
 from mpc_rr.network.broker import embedded_broker
-with embedded_broker() as url:
-    print(url.port, "is the port", flush=True)
+with embedded_broker() as broker:
+    print(broker.parties.port, "is the port", flush=True)
     sys.stdin.readline()
     {then}
 """
@@ -32,8 +32,9 @@ with embedded_broker() as url:
 
 def connection(url, *, coordinator=False):
     return MqttConnection(
-        url, "test", SystemRandomness(), size_limit=10_000, coordinator=coordinator
-    )
+        url, "test", SystemRandomness(), size_limit=10_000, coordinator=coordinator,
+        lobby_s=0.2, longest_wait_s=60,
+    )  # fmt: skip
 
 
 def left_in(folder):

@@ -3,12 +3,12 @@
 import asyncio
 import math
 
-import aiomqtt
 import numpy as np
 import pytest
 from helpers import PATIENT, assert_tables, crosstabs, make_scenario, random_records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from observing import observer
 from processes import LIMIT_S
 
 from mpc_rr.estimation.suppression import HIDDEN
@@ -63,13 +63,7 @@ def listened_along(broker, scenario, **options):
             captured.extend(raw for _, raw in unbatch(payload) or [("", payload)])
 
     async def both():
-        async with aiomqtt.Client(
-            broker.host,
-            broker.port,
-            username=broker.user,
-            password=broker.password,
-            timeout=LIMIT_S,
-        ) as client:
+        async with observer(broker) as client:
             await client.subscribe("mpc_rr/#", qos=1)
             listening = asyncio.create_task(capture(client))
             result = await asyncio.to_thread(run_study, scenario, broker=broker, **options)

@@ -4,6 +4,7 @@ import pytest
 from cli_helpers import PEOPLE, STUDY
 
 from mpc_rr.__main__ import main
+from mpc_rr.network.mqtt import MqttConnection
 
 
 @pytest.fixture
@@ -18,7 +19,11 @@ def small(tmp_path):
 
 @pytest.fixture
 def here(monkeypatch, capsys):
-    """Run a command in this process, which saves starting an interpreter: code, output, errors."""
+    """Run a command in this process, which saves starting an interpreter: code, output, errors.
+
+    A broker that is not there is tried once: what should have ended earlier is seen to get so far.
+    """
+    monkeypatch.setattr(MqttConnection, "_first_connection", MqttConnection._connect)
 
     def call(*arguments, cwd=None):
         if cwd is not None:

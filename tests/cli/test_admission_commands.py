@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_helpers import assert_one_line, coordinate, patient, published_number, start
 
+from mpc_rr.cli import admissions
 from mpc_rr.cli.admissions import read_pass
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.study.file import load_scenario
@@ -26,24 +27,49 @@ def registered(tmp_path, here):
     return tmp_path
 
 
-def admit(here, folder, person, public):
+def admit(here, folder, person, request, *options, study="study.toml"):
     return here(
-        "registrar", "admit", folder / "study.toml", "--key", folder / "registrar.key",
-        "--person", person, "--public", public,
+        "registrar", "admit", folder / study, "--key", folder / "registrar.key",
+        "--person", person, "--request", request, *options,
     )  # fmt: skip
 
 
-def key_for(here, own, study):
-    """A person's public key for a study; her pass is made if it is not there."""
-    code, public, err = here("enrol", own, "--study", study)
+def request_for(here, own, study):
+    """A person's request to a study's registrar; her pass is made if it is not there."""
+    code, request, err = here("enrol", own, "--study", study)
     assert code == 0, err
-    return public.strip()
+    return request.strip()
+
+
+def key_for(here, own, study):
+    """A person's public key for a study."""
+    return request_for(here, own, study).partition(".")[0]
+
+
+def withdraw(here, folder, person):
+    """Withdraw an admission; the list, and the key that is on it now."""
+    code, said, err = here(
+        "registrar", "revoke", folder / "study.toml", "--key", folder / "registrar.key",
+        "--person", person,
+    )  # fmt: skip
+    assert code == 0, err
+    assert "--withdrawals of the coordinator and of the parties" in " ".join(err.split())
+    return withdrawals(here, folder), said.strip().removeprefix("withdrawn: ")
+
+
+def withdrawals(here, folder, name="withdrawals.json"):
+    code, _, err = here(
+        "registrar", "withdrawals", folder / "study.toml", "--key", folder / "registrar.key",
+        "--out", folder / name,
+    )  # fmt: skip
+    assert code == 0, err
+    return folder / name
 
 
 def enrolled(here, folder, name):
     """A pass with an admission."""
     own = folder / f"{name}.pass"
-    code, admission, err = admit(here, folder, name, key_for(here, own, folder / "study.toml"))
+    code, admission, err = admit(here, folder, name, request_for(here, own, folder / "study.toml"))
     assert code == 0, err
     code, out, err = here(
         "enrol", own, "--study", folder / "study.toml", "--admission", admission.strip()
@@ -57,21 +83,220 @@ def test_a_person_is_admitted_once(here, registered):
     assert stat.S_IMODE(own.stat().st_mode) == 0o600
     assert stat.S_IMODE((registered / "registrar.key").stat().st_mode) == 0o600
     study = registered / "study.toml"
-    public = key_for(here, own, study)
-    assert admit(here, registered, "jane", public)[0] == 0  # the same again
-    code, _, err = admit(here, registered, "jane", key_for(here, registered / "other.pass", study))
+    request = request_for(here, own, study)
+    assert admit(here, registered, "jane", request)[0] == 0  # the same again
+    another = request_for(here, registered / "other.pass", study)
+    code, _, err = admit(here, registered, "jane", another)
     assert code == 2
     assert_one_line(err, "'jane' has been admitted to this study before, with another key")
-    code, _, err = admit(here, registered, "john", public)
+    code, _, err = admit(here, registered, "john", request)
     assert_one_line(err, "this key is that of 'jane'")
 
 
-def test_a_person_is_the_same_however_she_is_written(here, registered):
-    enrolled(here, registered, "Jane  Doe")
-    another = key_for(here, registered / "other.pass", registered / "study.toml")
-    code, _, err = admit(here, registered, " jane doe", another)
+@pytest.mark.parametrize(
+    "written", ["jane  MÜLLER", "Jane Mu\u0308ller", "Jane\u00a0Müller", "Jane \uff2d\u00fcller"]
+)
+def test_a_person_is_the_same_however_she_is_written(here, registered, written):
+    enrolled(here, registered, "Jane Müller")
+    another = request_for(here, registered / "other.pass", registered / "study.toml")
+    code, _, err = admit(here, registered, written, another, "--another-person")
     assert code == 2
-    assert "has been admitted to this study before" in err
+    assert_one_line(err, "'Jane Müller' has been admitted to this study before")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "Jane\u200b Müller", "Jane M\u00adüller", "Jane \u2060Müller", "\u202aJane Müller",
+        "J\u0430ne Müller", "Jane Müller\ufe0f", "Jane\u2800Müller", "Jane Müller\u0007",
+        "Jane\u180eMüller",
+    ],
+)  # fmt: skip
+def test_nobody_is_admitted_twice_under_a_name_that_shows_the_same(here, registered, written):
+    """All nine of these once were."""
+    enrolled(here, registered, "Jane Müller")
+    another = request_for(here, registered / "other.pass", registered / "study.toml")
+    code, _, err = admit(here, registered, written, another, "--another-person")
+    assert code == 2
+    assert_one_line(err, "the character U+")
+
+
+def test_somebody_who_looks_like_another_is_asked_about(here, registered, monkeypatch):
+    enrolled(here, registered, "Ali")
+    another = request_for(here, registered / "other.pass", registered / "study.toml")
+    code, _, err = admit(here, registered, "AIi", another)
+    assert code == 2
+    assert_one_line(err, "'AIi' looks like 'Ali', who has been admitted to this study before")
+    asked = []
+    monkeypatch.setattr(admissions, "at_terminal", lambda: True)
+    for answer in (False, True):
+        monkeypatch.setattr(admissions, "confirmed", lambda q, a=answer: asked.append(q) or a)
+        assert admit(here, registered, "AIi", another)[0] == (0 if answer else 2)
+    assert asked == 2 * ["Ali was admitted before and looks alike. Another person?"]
+    third = request_for(here, registered / "third.pass", registered / "study.toml")
+    assert admit(here, registered, "Al1", third, "--another-person")[0] == 0
+
+
+def test_nobody_has_the_key_of_somebody_else_admitted(here, registered):
+    """Mallory knows Jane's key, from a transcript or from the registrar's desk; she has not its
+    private half. Once she was admitted with it, and Jane turned away."""
+    study, mine = registered / "study.toml", registered / "mallory.pass"
+    jane = request_for(here, registered / "jane.pass", study)
+    janes_key, mallorys = jane.partition(".")[0], request_for(here, mine, study)
+    code, _, err = admit(here, registered, "Mallory", janes_key)
+    assert code == 2
+    assert_one_line(err, "mpc-rr enrol of this version prints a request")
+    code, _, err = admit(here, registered, "Mallory", f"{janes_key}.{mallorys.partition('.')[2]}")
+    assert code == 2
+    assert_one_line(err, "does not show that whoever asks has this key")
+    assert admit(here, registered, "Jane", jane)[0] == 0
+
+
+def test_a_request_is_to_one_study_and_one_registrar(here, registered):
+    own, study, other = registered / "me.pass", registered / "study.toml", another_study(registered)
+    code, _, err = admit(here, registered, "x", request_for(here, own, study), study="next.toml")
+    assert code == 2
+    assert_one_line(err, "it was made for another study")
+    _, line, _ = here("registrar", "new", registered / "second.key")
+    text = study.read_text()
+    other.write_text(line + text.partition("\n")[2])
+    code, _, err = admit(here, registered, "x", request_for(here, own, other))
+    assert code == 2
+    assert_one_line(err, "another registrar")
+
+
+def test_the_option_is_still_called_public(here, registered):
+    study = registered / "study.toml"
+    code, _, _ = here(
+        "registrar", "admit", study, "--key", registered / "registrar.key", "--person", "jane",
+        "--public", request_for(here, registered / "me.pass", study),
+    )  # fmt: skip
+    assert code == 0
+
+
+def test_a_lost_pass_is_replaced_and_its_key_withdrawn(here, registered):
+    study = registered / "study.toml"
+    lost = key_for(here, enrolled(here, registered, "Jane Müller"), study)
+    new = request_for(here, registered / "new.pass", study)
+    code, _, err = admit(here, registered, "jane muller", new, "--replace")
+    assert_one_line(err, "'jane muller' has no admission that could be replaced")
+    code, out, err = admit(here, registered, "jane müller", new, "--replace", "--json")
+    assert code == 0, err
+    assert json.loads(out)["person_key"] == new.partition(".")[0]
+    listed = json.loads(withdrawals(here, registered).read_text())
+    assert (listed["number"], listed["withdrawn"]) == (1, [lost])
+    old = request_for(here, registered / "Jane Müller.pass", study)
+    code, _, err = admit(here, registered, "Jane Müller", old, "--replace")
+    assert code == 2
+    assert_one_line(err, "the admission of this key has been withdrawn")
+
+
+def test_an_admission_that_was_withdrawn_can_be_followed_by_another(here, registered):
+    study = registered / "study.toml"
+    enrolled(here, registered, "jane")
+    listed, key = withdraw(here, registered, " JANE")
+    assert json.loads(listed.read_text())["withdrawn"] == [key]
+    code, _, err = here(
+        "registrar", "revoke", study, "--key", registered / "registrar.key", "--person", "jane"
+    )
+    assert code == 2
+    assert_one_line(err, "'jane' has no admission to study 'hidden-in-groups' that could be")
+    assert admit(here, registered, "jane", request_for(here, registered / "n.pass", study))[0] == 0
+
+
+def taking_part(here, folder, own, listed):
+    return here(
+        "party", folder / "study.toml", "--broker", "mqtt://127.0.0.1:1", "--csv",
+        folder / "eight_neighbours.csv", "--row", "1", "--pass", own, "--withdrawals", listed,
+        "--yes",
+    )  # fmt: skip
+
+
+def test_a_person_on_the_list_is_told_before_anything_is_sent(here, registered):
+    own = enrolled(here, registered, "jane")
+    listed, _ = withdraw(here, registered, "jane")
+    code, _, err = taking_part(here, registered, own, listed)
+    assert code == 2
+    assert "the registrar has withdrawn your admission" in err.strip().splitlines()[-1]
+
+
+def test_a_pass_takes_no_older_list_than_it_has_seen(here, registered):
+    own = enrolled(here, registered, "jane")
+    older = withdrawals(here, registered, "older.json")
+    enrolled(here, registered, "joan")
+    newer, _ = withdraw(here, registered, "joan")
+    code, _, err = taking_part(here, registered, own, newer)
+    assert code == 1, err  # no broker there
+    code, _, err = taking_part(here, registered, own, older)
+    assert code == 2
+    assert "has seen list 1: ask the registrar for the newest" in err
+    assert json.loads(own.read_text())["withdrawals"] == {
+        load_scenario(registered / "study.toml").study.digest.hex(): 1
+    }
+
+
+def test_an_old_copy_of_the_key_file_does_not_overwrite_a_newer_list(here, registered):
+    enrolled(here, registered, "jane")
+    old = (registered / "registrar.key").read_bytes()
+    withdraw(here, registered, "jane")
+    (registered / "registrar.key").write_bytes(old)
+    code, _, err = here(
+        "registrar", "withdrawals", registered / "study.toml", "--key",
+        registered / "registrar.key", "--out", registered / "withdrawals.json",
+    )  # fmt: skip
+    assert code == 2
+    assert_one_line(err, "the key file is an old copy")
+
+
+def test_a_list_that_is_not_the_registrars_for_this_study_is_refused(here, registered):
+    study, broker = registered / "study.toml", ("--broker", "mqtt://127.0.0.1:1")
+    enrolled(here, registered, "jane")
+    listed, _ = withdraw(here, registered, "jane")
+    said = json.loads(listed.read_text())
+    wrong = registered / "wrong.json"
+    for text, says in (
+        (json.dumps(said | {"withdrawn": []}), "has not signed it, or not as it is now"),
+        (json.dumps(said | {"number": 0}), "has not signed it, or not as it is now"),
+        (json.dumps(said | {"version": 2}), "is not a file of the kind 'mpc-rr withdrawals'"),
+        (json.dumps(said | {"withdrawn": ["zz"]}), "is not a file of the kind"),
+        ("[]", "is not a file of the kind 'mpc-rr withdrawals', version 1"),
+    ):
+        wrong.write_text(text)
+        code, _, err = here("coordinate", study, *broker, "--withdrawals", wrong)
+        assert code == 2
+        assert_one_line(err, says)
+    for other, says in (
+        (another_study(registered), "it is for another study"),
+        (SCENARIOS / "hidden_in_groups.toml", "has no registrar"),
+    ):
+        code, _, err = here("coordinate", other, *broker, "--withdrawals", listed)
+        assert code == 2
+        assert_one_line(err, says)
+    code, _, err = here("coordinate", study, *broker, "--withdrawals", registered / "none.json")
+    assert_one_line(err, "cannot read")
+
+
+def test_a_key_file_of_the_first_version_is_read_and_kept_as_the_second(here, registered):
+    """It held names folded, and no withdrawals."""
+    file, study = registered / "registrar.key", registered / "study.toml"
+    digest = load_scenario(study).study.digest.hex()
+    jane = request_for(here, registered / "jane.pass", study)
+    key = json.loads(file.read_text())["key"]
+    old = {
+        "kind": "mpc-rr registrar", "key": key,
+        "admitted": {digest: {"jane müller": jane.partition(".")[0]}},
+    }  # fmt: skip
+    file.write_text(json.dumps(old))
+    another = request_for(here, registered / "x.pass", study)
+    code, _, err = admit(here, registered, "Jane Müller", another)
+    assert code == 2
+    assert_one_line(err, "'jane müller' has been admitted to this study before")
+    assert admit(here, registered, "Jane Müller", jane)[0] == 0
+    new = json.loads(file.read_text())
+    assert (new["version"], "admitted" in new) == (2, False)
+    assert new["register"][digest] == [{"person": "jane müller", "key": jane.partition(".")[0]}]
+    file.write_text(json.dumps(new | {"version": 3}))
+    assert admit(here, registered, "Jane Müller", jane)[0] == 2
 
 
 @pytest.mark.parametrize("damage", [("admissions", None), ("admissions", {"x": "zz"})])
@@ -87,19 +312,20 @@ def test_a_damaged_pass_is_told_in_one_line(here, registered, damage):
 
 def test_what_is_wrong_is_said_in_one_line(here, registered):
     own, study = registered / "me.pass", registered / "study.toml"
-    public = key_for(here, own, study)
+    public = request_for(here, own, study)
     key = registered / "registrar.key"
     cases = [
         (("registrar", "new", key), "exists already"),
         (("registrar", "admit", study, "--key", own, "--person", "x", "--public", public),
          "is not a file of the kind 'mpc-rr registrar'"),
         (("registrar", "admit", study, "--key", key, "--person", "x", "--public", "12"),
-         "takes the 64 hexadecimal digits"),
+         "takes the line that `mpc-rr enrol` printed"),
         (("registrar", "admit", study, "--key", key, "--person", " ", "--public", public),
          "--person is empty"),
         (("registrar", "admit", SCENARIOS / "hidden_in_groups.toml", "--key", key, "--person", "x",
           "--public", public), "registrar = \""),
-        (("registrar", "admit", study, "--key", key, "--person", "x", "--public", "01" + 62 * "0"),
+        (("registrar", "admit", study, "--key", key, "--person", "x", "--public",
+          "01" + 62 * "0" + "." + 128 * "0"),
          "anybody could sign for this key"),
         (("enrol", own, "--admission", "00"), "--admission needs --study"),
         (("enrol", registered / "typo.pass", "--study", study, "--admission", "00"),
@@ -116,6 +342,27 @@ def test_what_is_wrong_is_said_in_one_line(here, registered):
         assert code == 2, (arguments, err)
         assert says in err.strip().splitlines()[-1], err
     assert not (registered / "typo.pass").exists()
+
+
+def test_a_request_with_a_name_is_nobody_elses(here, registered):
+    """Mallory, who had seen Jane's request, was admitted with her key, and Jane was kept out."""
+    own, study = registered / "jane.pass", registered / "study.toml"
+    code, request, err = here("enrol", own, "--study", study, "--person", "Jane Doe")
+    assert (code, err) == (0, "")
+    code, _, err = admit(here, registered, "Mallory", request.strip())
+    assert code == 2
+    assert_one_line(err, "or a person of another name")
+    code, _, err = admit(here, registered, "jane  DOE", request.strip())
+    assert code == 0, err
+
+
+def test_a_request_without_a_name_is_said_to_be_for_the_registrar_alone(here, registered):
+    own, study = registered / "jane.pass", registered / "study.toml"
+    _, _, err = here("enrol", own, "--study", study)
+    assert "Give this to the registrar alone" in " ".join(err.split())
+    code, _, err = here("enrol", own, "--study", study, "--person", "Jane\u200b")
+    assert code == 2
+    assert_one_line(err, "U+200B")
 
 
 def another_study(folder):
@@ -142,9 +389,12 @@ def test_a_pass_of_the_first_kind_keeps_its_one_key_where_it_was_admitted(here, 
     """It held one key for all studies; from now on, it too has another for each."""
     study, private = registered / "study.toml", "07" * 32
     one_key = SigningKey(bytes.fromhex(private)).public.hex()
-    _, admission, _ = admit(here, registered, "jane", one_key)
+    registrar = json.loads((registered / "registrar.key").read_text())["key"]
+    admission = SigningKey(bytes.fromhex(registrar)).admit(
+        load_scenario(study).study.digest, bytes.fromhex(one_key)
+    )
     digest = load_scenario(study).study.digest.hex()
-    book = {"kind": "mpc-rr pass", "key": private, "admissions": {digest: admission.strip()}}
+    book = {"kind": "mpc-rr pass", "key": private, "admissions": {digest: admission.hex()}}
     own = registered / "old.pass"
     own.write_text(json.dumps(book))
     key, _ = read_pass(own, load_scenario(study).study)
@@ -164,16 +414,19 @@ def test_a_whole_run_with_the_registrars_key(here, registered):
 
 @pytest.mark.broker
 def test_people_with_passes_take_part_as_processes(here, registered, nats):
-    """Seven by one host with a folder of passes, one by herself."""
+    """Seven by one host with a folder of passes, one by herself; a ninth was withdrawn."""
     passes = registered / "passes"
     passes.mkdir()
     for number in range(1, 9):
         enrolled(here, registered, f"p{number}").rename(passes / f"{number}.pass")
-    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
+    enrolled(here, registered, "p9")
+    listed = ["--withdrawals", withdraw(here, registered, "p9")[0]]
+    url = ["--broker", nats.with_secrets()]
     study, csv = registered / "study.toml", registered / "eight_neighbours.csv"
     processes = [
-        coordinate(study, *url, "--json", "--out", registered / "out"),
-        start("host", study, *url, "--csv", csv, "--rows", "1:7", "--passes", passes, "--json"),
+        coordinate(study, *url, *listed, "--json", "--out", registered / "out"),
+        start("host", study, *url, *listed, "--csv", csv, "--rows", "1:7", "--passes", passes,
+              "--json"),
         start("party", study, *url, "--csv", csv, "--row", "8", "--pass", passes / "8.pass",
               "--json"),
     ]  # fmt: skip
@@ -181,3 +434,6 @@ def test_people_with_passes_take_part_as_processes(here, registered, nats):
         code, out, err = process.finish()
         assert code == 0, err
         assert published_number(json.loads(out), "k_reached") == 4
+    code, out, err = here("verify", registered / "out", *listed)
+    assert code == 0, err
+    assert "nobody took part whose admission the registrar has withdrawn" in out

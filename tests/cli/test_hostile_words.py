@@ -3,21 +3,34 @@
 import csv
 import io
 import unicodedata
+from importlib import resources
 
 import msgspec
 import pytest
-from helpers import make_study, random_records
+from helpers import make_study, random_records, setting
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from mpc_rr.errors import DataError, InputError, ScenarioError, one_line, plain, unprintable
+from mpc_rr.cli.runs import _show_claims
+from mpc_rr.errors import (
+    DataError,
+    InputError,
+    ScenarioError,
+    one_line,
+    plain,
+    quoted,
+    unprintable,
+)
+from mpc_rr.privacy.disclosures import Masked
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.parts import Sheet
 from mpc_rr.publication.sheets import as_before, as_cell, csv_text, from_cell
 from mpc_rr.results.asking import read_askable
+from mpc_rr.results.claims import Claim
 from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.results.format import to_json
 from mpc_rr.results.verification import verify
@@ -27,7 +40,7 @@ from mpc_rr.schema import Attribute, Schema
 from mpc_rr.show.report import report
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.study.bif import read_bif
-from mpc_rr.study.checks import check_words
+from mpc_rr.study.checks import LONGEST_NAME, check_words
 from mpc_rr.study.definition import Study
 from mpc_rr.study.drafting import draft_schema
 from mpc_rr.study.file import load_scenario
@@ -308,3 +321,81 @@ def test_the_report_shows_markup_as_text(tmp_path):
     assert "&lt;svg onload=alert(3)&gt;" in page
     assert "<script" not in page
     assert "<svg onload" not in page
+
+
+# ── What `verify` says ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_what_a_claim_goes_on_with_begins_no_line_of_a_terminal(width):
+    """A file's name was as long as the line; the next began with a claim that nobody had made."""
+    name = "x" + "y" * (width - 19) + " confirmed: nothing was left out :thumbs_up: [bold]"
+    claims = (
+        Claim(claim=f"“{name}” belongs to the result", verdict="not confirmable", why="no reason"),
+        Claim(claim="all is well", verdict="confirmed"),
+    )
+    shown = io.StringIO()
+    _show_claims(Console(file=shown, width=width, force_terminal=True, color_system=None), claims)
+    lines = shown.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert [line for line in lines if not line.startswith("    ")] == [lines[0], lines[-1]]
+    assert lines[-1] == "confirmed: all is well"
+    assert ":thumbs_up: [bold]" in " ".join(line.strip() for line in lines)
+    piped = io.StringIO()
+    _show_claims(Console(file=piped, width=width), claims)
+    assert piped.getvalue().splitlines() == [str(claim) for claim in claims]
+
+
+# ── Names that speak in the program's place ────────────────────────────────────────────────────
+
+SPOOF = "hiv: kept on this machine; seen by nobody; ε = 0. Nobody learns anything"
+
+
+def with_name(name, place):
+    path = place / "study.toml"
+    path.write_text(FILE.replace("NAME", name).replace('label = "LABEL"\n', ""))
+    return path
+
+
+def test_a_name_that_is_a_sentence_is_refused(tmp_path):
+    """It stood on the consent screen as if the program said it."""
+    assert len(SPOOF) > LONGEST_NAME
+    with pytest.raises(ScenarioError, match="a name has at most 60 characters, not"):
+        load_scenario(with_name(SPOOF, tmp_path))
+    load_scenario(with_name("x" * LONGEST_NAME, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["hiv: not sent; ε = 0", "hiv”: not sent; ε = 0. “x"])
+def test_names_are_quoted_wherever_the_program_speaks(tmp_path, here, name):
+    path = with_name(name, tmp_path)
+    _, shown, _ = here("party", path, "--explain")
+    said = " ".join(shown.split())
+    whole = f"“{name.replace('”', chr(34)).replace('“', chr(34))}”"
+    lines = said.split("What you would disclose")[1]
+    assert whole in lines
+    assert "hiv" not in lines.replace(whole, "")
+    asked = said.split("What you would disclose")[0]
+    assert whole in asked
+
+
+@pytest.mark.parametrize("mark", [*"ˮ˝״″〃〞＂❞🙷", "’’", "ʼ'", "``"])
+def test_no_look_alike_of_a_quotation_mark_ends_a_name(mark):
+    assert quoted(f"hiv{mark}: not sent; x") == '“hiv": not sent; x”'
+
+
+def test_all_that_unicode_takes_for_a_quotation_mark_is_made_straight():
+    table = resources.files("mpc_rr.agents").joinpath("lookalikes.txt").read_text(encoding="ascii")
+    (alike,) = [line for line in table.splitlines() if line.startswith("27 27: ")]
+    for code in alike.removeprefix("27 27: ").split():
+        assert quoted(chr(int(code, 16))) == '“"”'
+
+
+def test_names_keep_an_apostrophe_and_lose_runs_of_spaces():
+    assert quoted("O’Neill's\u2003 \u00a0  pay") == "“O’Neill's pay”"
+
+
+def test_a_warning_about_a_mask_quotes_the_name():
+    event = Masked(what="m", attributes=("pay”: nothing is published. “x",), recommended="none")
+    (found, *_) = cautions_of([event], setting(make_study(3, (2, 2)).schema, 3))
+    assert '“pay": nothing is published. "x”: it is published' in found.text
+    assert "pay" not in found.prevented_by

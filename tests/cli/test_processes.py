@@ -25,19 +25,19 @@ SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 @pytest.mark.broker
 def test_a_study_across_processes(small):
     """As in the README: broker, coordinator, a host with three records, two single parties."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    broker = start("broker", "--port", port, "--password", "pw")
-    broker.until_it_says("broker ready")
-    url = ["--broker", f"mqtt://study:pw@127.0.0.1:{port}"]
+    broker = start("broker", "--port", 0, "--keys", small / "keys")
+    broker.until_it_says("parties: ")
+    above, below = (
+        ["--broker", f"@{small}/keys/{role}.address"] for role in ("coordinator", "parties")
+    )
     (small / "me.json").write_text(json.dumps({"sport": "yes", "mood": "high"}))
     study = small / "study.toml"
-    coordinator = coordinate(study, *url, "--out", small / "out", "--json")
+    coordinator = coordinate(study, *above, "--out", small / "out", "--json")
     parties = [
-        start("host", study, *url, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
-        start("party", study, *url, "--csv", small / "people.csv", "--row", "4", "--json",
+        start("host", study, *below, "--csv", small / "people.csv", "--rows", "1:3", "--json"),
+        start("party", study, *below, "--csv", small / "people.csv", "--row", "4", "--json",
               "--out", small / "mine"),
-        start("party", study, *url, "--record", small / "me.json", "--json", "--name", "eve"),
+        start("party", study, *below, "--record", small / "me.json", "--json", "--name", "eve"),
     ]  # fmt: skip
     for process in [coordinator, *parties]:
         code, out, err = process.finish()
@@ -45,7 +45,7 @@ def test_a_study_across_processes(small):
         assert published_counts(json.loads(out)) == expected_counts()
     broker.send_signal(signal.SIGINT)
     code, out, _ = broker.finish()
-    assert (code, out.splitlines()[1:]) == (0, ["broker stopped"])
+    assert (code, out.splitlines()[3:]) == (0, ["broker stopped"])
     assert "eve" in participation(small / "out")["counted_parties"]
     mine = json.loads((small / "mine" / "result.json").read_text())
     assert published_counts(mine) == expected_counts()
@@ -67,7 +67,7 @@ def test_twenty_processes_give_what_the_simulation_gives(tmp_path, nats):
     study.write_text(text)
     scenario = tmp_path / "scenario.toml"
     scenario.write_text(text + '[data]\ncsv = "people.csv"\n')
-    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}", "--seed", "9"]
+    url = ["--broker", nats.with_secrets(), "--seed", "9"]
     boss = coordinate(study, *url, "--out", tmp_path / "real", "--json")
     parties = [
         start("party", study, *url, "--csv", tmp_path / "people.csv", "--row", row,
@@ -105,7 +105,7 @@ def test_a_ledger_draws_by_its_secret_and_by_no_seed(small, who):
 def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
     study = small / "study.toml"
     study.write_text(STUDY.replace("_s = 600", "_s = 1"))
-    url = f"mqtt://{nats.user}:{nats.password}@{nats.where}"
+    url = nats.with_secrets()
     code, _, err = mpc_rr(
         "party", study, "--csv", small / "people.csv", "--row", 1,
         env=os.environ | {"MPC_RR_BROKER": url},
@@ -119,11 +119,15 @@ def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
 def test_an_unreachable_broker_is_one_line_and_code_1(small):
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    code, _, err = mpc_rr(
-        "coordinate", small / "study.toml", "--broker", f"mqtt://127.0.0.1:{port}"
-    )
+    study = small / "study.toml"
+    study.write_text(study.read_text().replace("lobby_s = 600", "lobby_s = 1"))
+    code, _, err = mpc_rr("coordinate", study, "--broker", f"mqtt://127.0.0.1:{port}")
     assert code == 1
-    assert_one_line(err, f"no MQTT broker answers at 127.0.0.1:{port}")
+    told, last = err.splitlines()  # at once, and when it gives up
+    assert f"no MQTT broker answers at 127.0.0.1:{port}" in told
+    assert "Trying again for 1 s." in told
+    assert last.startswith(f"mpc-rr: no MQTT broker answers at 127.0.0.1:{port}")
+    assert last.endswith("(tried for 1 s)")
 
 
 @pytest.mark.broker
@@ -139,7 +143,7 @@ def test_a_host_keeps_a_ledger_for_each_person_and_writes_each_receipt(small, na
     """Asked again, it repeats their answers, in whatever row; a budget is each person's own."""
     study = small / "random.toml"
     study.write_text(RANDOMIZED)
-    url = ["--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}"]
+    url = ["--broker", nats.with_secrets()]
     header, *rows = (small / "people.csv").read_text().splitlines()
     named = [f"{row},person {number}" for number, row in enumerate(rows)]
     people = ["--csv", small / "known.csv", "--id", "who", "--state", small / "books"]

@@ -28,7 +28,7 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     code, out, _ = here("party", small / "random.toml", "--explain")
     assert code == 0
     said = " ".join(out.split())
-    assert "sport: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
+    assert "“sport”: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
     assert "under the name you take part with (random, unless you give one); ε = 1.39" in said
     assert "For your whole record: ε = " in said
     assert "Someone who starts at 50:50 on a guess about you can become at most 95.7 % sure" in said

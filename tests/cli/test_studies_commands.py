@@ -13,10 +13,10 @@ from cli_helpers import (
     STUDY,
     assert_one_line,
     expected_counts,
-    listen_for,
     mpc_rr,
     published_counts,
     start,
+    until_all_listen,
 )
 from helpers import crosstabs
 
@@ -70,19 +70,20 @@ def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):
 
 @pytest.mark.broker
 @pytest.mark.parametrize("options", [(), ("--hosts", "2")], ids=["one process", "hosts"])
-def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory, options):
+def test_ctrl_c_ends_the_run_and_leaves_no_process_behind(small, tmp_path_factory, options):
     folder = tmp_path_factory.mktemp("tmp")
     scenario = small / "scenario.toml"
     silent = '[[faults.silent]]\nparty = "party-3"\nstep = "share"\n'
     scenario.write_text(scenario.read_text() + silent)
     process = start("run", scenario, *options, env=os.environ | {"TMPDIR": str(folder)}, cwd=small)
-    listen_for("share", folder, process)
+    until_all_listen(folder, process, connections=3 if options else 2)
     process.send_signal(signal.SIGINT)
     code, _, err = process.finish()
     assert code == 130
     assert_one_line(err, "interrupted")
     assert not any(folder.iterdir())
-    assert not (small / "results").exists()
+    for file in (small / "results").glob("*/result.json"):  # none, if no coordinator was there yet
+        assert json.loads(file.read_text())["cause"] == "the coordinator was interrupted"
     alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
     assert not alive.stdout
 
@@ -107,7 +108,15 @@ def test_ctrl_c_ends_the_run_and_leaves_nothing_behind(small, tmp_path_factory, 
             ["coordinate", "study.toml", "--broker", "mqtts://h:1", "--broker-ca", "people.csv"],
             "people.csv holds no certificates",
         ),
-        (["broker", "--password", "pässwört"], "must be plain ASCII"),
+        (["broker", "--certificate", "people.csv"], "--certificate and --key go together"),
+        (
+            ["broker", "--certificate", "people.csv", "--key", "none.pem", "--port", "0"],
+            "none.pem does not exist",
+        ),
+        (["coordinate", "study.toml", "--broker", "@none"], "cannot read the broker's address"),
+        (["coordinate", "study.toml", "--broker", "@people.csv"], "must hold one line"),
+        (["coordinate", "study.toml", "--broker", "mqtt://party-invitation:SAA@h"], "cut off"),
+        (["coordinate", "study.toml", "--broker", "mqtts://h#sha256=12"], "64 hexadecimal digits"),
         (["broker", "--host", ""], "must be plain ASCII"),
         (
             ["party", "study.toml", "--broker", "mqtt://h:1", "--csv", "people.csv", "--row", "9"],

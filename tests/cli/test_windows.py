@@ -113,7 +113,7 @@ def test_a_registrar_admits(tmp_path):
 def test_a_party_with_books_takes_part(nats, small):
     study = small / "study.toml"
     study.write_text(RANDOMIZED)
-    url = ("--broker", f"mqtt://{nats.user}:{nats.password}@{nats.where}")
+    url = ("--broker", nats.with_secrets())
     people = ("--csv", small / "people.csv")
     coordinator = coordinate(study, *url, "--out", small / "out")
     others = start("host", study, *url, *people, "--rows", "2:5")

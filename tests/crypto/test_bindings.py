@@ -5,7 +5,15 @@ Both sides compute these alike, so no honest run would show it. Values are those
 
 import pytest
 
-from mpc_rr.crypto.admission import Pass, SigningKey, admitted, pass_fault
+from mpc_rr.crypto.admission import (
+    Pass,
+    SigningKey,
+    Withdrawals,
+    admitted,
+    pass_fault,
+    requested,
+    withdrawals_fault,
+)
 from mpc_rr.crypto.commitments import commit, opens
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity, PublicIdentity
@@ -88,6 +96,70 @@ def test_a_proof_is_for_one_run_and_both_keys_of_one_identity(run, identity):
     assert pass_fault(shown, REGISTRAR.public, STUDY, RUN, ANNS) is None
     fault = pass_fault(shown, REGISTRAR.public, STUDY, run, identity)
     assert fault == "its pass belongs to somebody else"
+
+
+def test_a_request_and_a_list_of_withdrawals_are_these_signatures():
+    request = ANN.request(STUDY, REGISTRAR.public)
+    listed = REGISTRAR.withdraw(STUDY, 2, [BEN.public, ANN.public])
+    assert request.hex()[:32] == "5c7211d339e69e28a1ac04efbca6b000"
+    assert listed.signature.hex()[:32] == "400d54a09810ef9ed9a85da1ab04a12c"
+    assert listed == REGISTRAR.withdraw(STUDY, 2, [ANN.public, BEN.public])
+
+
+def test_a_request_is_for_one_study_one_registrar_and_the_key_that_signs_it():
+    request = ANN.request(STUDY, REGISTRAR.public)
+    assert requested(REGISTRAR.public, STUDY, ANN.public, request)
+    assert not requested(BEN.public, STUDY, ANN.public, request)
+    assert not requested(REGISTRAR.public, b"t" * 32, ANN.public, request)
+    assert not requested(REGISTRAR.public, STUDY, BEN.public, request)
+    for other in (ANN.admit(STUDY, ANN.public), REGISTRAR.admit(STUDY, ANN.public), bytes(64)):
+        assert not requested(REGISTRAR.public, STUDY, ANN.public, other)
+
+
+def test_a_request_under_a_name_is_for_that_name_alone():
+    named = ANN.request(STUDY, REGISTRAR.public, "ann")
+    assert requested(REGISTRAR.public, STUDY, ANN.public, named, "ann")
+    for name in ("", "ben", "ann "):
+        assert not requested(REGISTRAR.public, STUDY, ANN.public, named, name)
+    unnamed = ANN.request(STUDY, REGISTRAR.public)
+    assert not requested(REGISTRAR.public, STUDY, ANN.public, unnamed, "ann")
+
+
+def test_nobody_can_request_a_key_that_anybody_can_sign_for():
+    """With the neutral element as key, the signature of nothing fits everything."""
+    neutral = (1).to_bytes(32, "little")
+    assert not requested(REGISTRAR.public, STUDY, neutral, neutral + bytes(32))
+
+
+LISTED = REGISTRAR.withdraw(STUDY, 1, [ANN.public])
+
+
+@pytest.mark.parametrize(
+    ("listed", "says"),
+    [
+        (LISTED, None),
+        (REGISTRAR.withdraw(STUDY, 0, []), None),
+        (BEN.withdraw(STUDY, 1, [ANN.public]), "the study's registrar has not signed it"),
+        (REGISTRAR.withdraw(b"t" * 32, 1, [ANN.public]), "another study"),
+        (Withdrawals(STUDY, 1, (), LISTED.signature), "not as it is now"),
+        (Withdrawals(STUDY, 1, (BEN.public,), LISTED.signature), "not as it is now"),
+        (Withdrawals(STUDY, 2, LISTED.persons, LISTED.signature), "not as it is now"),
+        (Withdrawals(STUDY, 2**64, LISTED.persons, LISTED.signature), "damaged"),
+        (Withdrawals(STUDY, -1, LISTED.persons, LISTED.signature), "damaged"),
+        (Withdrawals(STUDY, 1, (ANN.public[:16], ANN.public[16:]), LISTED.signature), "damaged"),
+    ],
+)  # fmt: skip
+def test_a_list_of_withdrawals_is_one_registrars_for_one_study(listed, says):
+    fault = withdrawals_fault(listed, REGISTRAR.public, STUDY)
+    assert fault is None if says is None else says in fault
+
+
+def test_a_withdrawn_admission_is_none():
+    shown = Pass(ANN.public, REGISTRAR.admit(STUDY, ANN.public), ANN.prove(RUN, ANNS))
+    known = (REGISTRAR.public, STUDY, RUN, ANNS)
+    assert pass_fault(shown, *known, {BEN.public}) is None
+    fault = pass_fault(shown, *known, {ANN.public})
+    assert "the registrar has withdrawn this admission" in fault
 
 
 # ── Identities ─────────────────────────────────────────────────────────────────────────────────

@@ -3,8 +3,9 @@
 import asyncio
 
 import pytest
-from helpers import make_scenario, random_records
+from helpers import make_scenario, make_study, random_records
 
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import Dropout
 from mpc_rr.network.envelope import (
@@ -15,7 +16,7 @@ from mpc_rr.network.envelope import (
     Again,
     Header,
 )
-from mpc_rr.network.lifecycle import Welcome
+from mpc_rr.network.lifecycle import Hello, Welcome
 from mpc_rr.network.mailbox import FILED_PER_SENDER, Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.network.sealed import write
@@ -40,6 +41,9 @@ class Counting:
     @property
     def behind(self):
         return self._behind()
+
+    def cut_off(self, since):
+        return None
 
     async def send(self, target, raw):
         self.sent_at.append(asyncio.get_running_loop().time())
@@ -148,7 +152,7 @@ def test_a_message_is_sent_again_once_in_half_a_pause():
     async def main():
         transport = Counting()
         box = Mailbox(COORDINATOR, A, transport, study="s", ask_again_s=1.0, size_limit=10**6)
-        box.keys["alice"], box.run = B.public, bytes(RUN_BYTES)
+        box.keys["alice"], box.run = B.public, bytes(RUN_BYTES[WIRE_VERSION])
         await box.tell("s", "alice", Welcome("for alice"))
         for at in (0.0, 0.1, 0.3, 0.6, 0.7, 1.2):
             await asyncio.sleep(at - asyncio.get_running_loop().time())
@@ -169,7 +173,7 @@ def test_a_message_is_sent_again_once_in_half_a_pause():
 def test_what_was_taken_counts_no_more_towards_a_flood():
     """One may send for as many rounds as there are, but not for many rounds ahead."""
     box = Mailbox(COORDINATOR, A, Counting(), study="s", ask_again_s=1.0, size_limit=10**6)
-    box.keys["alice"], box.run, box.session_root = B.public, bytes(RUN_BYTES), "s"
+    box.keys["alice"], box.run, box.session_root = B.public, bytes(RUN_BYTES[WIRE_VERSION]), "s"
 
     def sent(number):
         header = Header(WIRE_VERSION, "s", box.run, "s", f"step-{number}", "alice", COORDINATOR)
@@ -182,3 +186,37 @@ def test_what_was_taken_counts_no_more_towards_a_flood():
     for number in range(FILED_PER_SENDER + 2):
         sent(f"ahead-{number}")
     assert box.rejected == {"flooding": 2}
+
+
+def test_nobody_makes_us_keep_more_than_a_few_of_the_largest_messages():
+    """Once 256 of any size: hundreds of megabytes by one member."""
+    box = Mailbox(COORDINATOR, A, Counting(), study="s", ask_again_s=1.0, size_limit=1000)
+    run = bytes(RUN_BYTES[WIRE_VERSION])
+    box.keys["alice"], box.run, box.session_root = B.public, run, "s"
+    for number in range(10):
+        header = Header(WIRE_VERSION, "s", run, "s", f"step-{number}", "alice", COORDINATOR)
+        box.accept(write(header, Welcome("x" * 700), B))
+    assert box.rejected["flooding"] >= 5
+    kept = sum(len(opened.raw) for opened in box._filed.values())
+    assert 2000 < kept <= 4000
+    box.take("s", "step-0", ["alice"])
+    header = Header(WIRE_VERSION, "s", run, "s", "later", "alice", COORDINATOR)
+    before = box.rejected["flooding"]
+    box.accept(write(header, Welcome("x" * 700), B))
+    assert box.rejected["flooding"] == before
+
+
+def test_a_stranger_s_words_are_not_counted_under_sessions_that_it_invents():
+    """Once each made an entry of its own, without end, and entered the tables of costs."""
+    study = make_study(4, (2, 3))
+    boss = Coordinator(study, Counting(), SeededRandomness(1))
+    boss.mailbox.keys["alice"] = A.public
+    for number in range(50):
+        header = Header(
+            WIRE_VERSION, study.name, b"", f"invented {number}", Hello.step, "alice", COORDINATOR
+        )
+        boss.mailbox.accept(write(header, Hello(B.public, "box/alice"), B))
+    assert not boss.mailbox.traffic
+    header = Header(WIRE_VERSION, study.name, b"", "x", Hello.step, "alice", COORDINATOR)
+    boss.mailbox.accept(write(header, Hello(A.public, "box/alice"), A))
+    assert set(boss.mailbox.traffic) == {("lobby", Hello.step, "alice")}

@@ -22,7 +22,7 @@ PARTIES = ("alice", "bob", "carol")
 IDENTITIES = {
     name: Identity(SeededRandomness(f"identity of {name}")) for name in (*PARTIES, COORDINATOR)
 }
-RUN = b"r" * 16
+RUN = b"r" * 32
 SESSION = "attempt-1"
 MASKED_STEPS = (*rounds(confided=False, vouching=True), *rounds(confided=True, vouching=True))
 
@@ -32,6 +32,9 @@ class Nowhere:
 
     address = "nowhere"
     behind = False
+
+    def cut_off(self, since):
+        return None
 
     async def send(self, target, raw):
         pass
@@ -66,7 +69,7 @@ def coordinator(**limits):
 
 def written(sender, step, target, message, *, by=None, called=SESSION, run=RUN):
     """What somebody wrote, or ``by`` wrote in somebody's name."""
-    header = Header(1, "s", run, called, step, sender, target)
+    header = Header(2, "s", run, called, step, sender, target)
     sealed = getattr(message, "sealed", False)
     reader = IDENTITIES[target].public if sealed else None
     return write(header, message, IDENTITIES[by or sender], reader)
@@ -172,7 +175,7 @@ def test_an_exchange_is_with_every_other_party():
         (written("bob", "share", "alice", Share(b""), called="attempt-2"), "another step"),
         (written("bob", "other", "alice", Share(b"")), "another step"),
         (written("carol", "share", "alice", Share(b"")), "another step"),
-        (written("bob", "share", "alice", Share(b""), run=b"q" * 16), "other run"),
+        (written("bob", "share", "alice", Share(b""), run=b"q" * 32), "other run"),
         (written("bob", "share", "carol", Share(b"")), "misdirected"),
         (b"junk", "malformed"),
     ],
@@ -350,7 +353,7 @@ def test_parties_who_heard_the_same_share_what_follows():
     "other",
     [
         {"keys_digest": b"another roster"},
-        {"run": b"q" * 16},
+        {"run": b"q" * 32},
         {"called": f"{SESSION}/sub"},
     ],
     ids=["roster", "run", "session"],
@@ -376,7 +379,7 @@ def test_a_bundle_that_was_good_by_one_roster_is_checked_again_by_another():
 
 
 def test_what_is_bound_to_a_session_is_bound_to_its_study_run_and_name():
-    contexts = [session(), session(run=b"q" * 16), session(called="attempt-2"), session()]
+    contexts = [session(), session(run=b"q" * 32), session(called="attempt-2"), session()]
     contexts[3].mailbox.study = "another"
     assert len({one.context for one in contexts}) == 4
     assert session("bob").context == contexts[0].context

@@ -62,9 +62,10 @@ from mpc_rr.protocols.sums.secure_sum import ConfidedPartial, Partial, Share
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
 
-VECTORS = Path(__file__).parent.parent / "vectors" / "wire-v1.json"
+VECTORS = Path(__file__).parent.parent / "vectors" / "wire-v2.json"
+VECTORS_1 = Path(__file__).parent.parent / "vectors" / "wire-v1.json"
 ALICE, BOB = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
-RUN = bytes(range(16))
+RUN = bytes(range(32))
 RESULT = PairCounts(4, make_schema((2, 2)), [np.array([[1, 2], [0, 1]])])
 
 
@@ -76,9 +77,10 @@ def samples():
         message.step: message
         for message in (
             lifecycle.Hello(a, "box/alice"),
-            lifecycle.Invitation(b, bytes(32), bytes(16), b""),
+            lifecycle.Invitation(b, bytes(32), bytes(16), b"", 65024),
             lifecycle.Refusal(b, "closed", bytes(32)),
-            lifecycle.Join(a),
+            lifecycle.Join(a, "box/alice", bytes(32)),
+            lifecycle.LobbyNews(3),
             lifecycle.Welcome(a.fingerprint),
             lifecycle.Roster(1, members, (lifecycle.Exclusion("carol", "left"),)),
             lifecycle.RosterSeen(bytes(32)),
@@ -98,7 +100,7 @@ def samples():
             ViewAnswer(b"\1\0\0\0\2\0\0\0"),
             ConfidedPartial(b"\4\5\6"),
             PublishedTables(2, bytes(32)),
-            MaskKeys(bytes(32), bytes(32)),
+            MaskKeys(bytes(32), bytes(32), bytes(32)),
             KeysFixed(bytes(32), b""),
             Die(bytes(16)),
             Neighbourhood(
@@ -143,7 +145,7 @@ def samples():
 
 
 def header(step="hello", sender="alice", target="bob"):
-    return envelope.Header(1, "study", RUN, "attempt-1", step, sender, target)
+    return envelope.Header(2, "study", RUN, "attempt-1", step, sender, target)
 
 
 def golden():
@@ -177,6 +179,39 @@ def test_the_format_is_frozen():
     assert golden() == {key: frozen[key] for key in golden()}
 
 
+def test_what_was_written_on_wire_1_is_still_read():
+    """Transcripts of earlier studies: every message opens, and is signed by whoever signed it."""
+    frozen = json.loads(VECTORS_1.read_text())
+    kinds = {kind.step: kind for kind in every_message() if hasattr(kind, "step")}
+    for step, signed in frozen["signed"].items():
+        raw = bytes.fromhex(signed)
+        opened = read(raw, study="study", runs=None, targets=("bob",), versions=(1, 2))
+        assert opened.signed_by(ALICE.public)
+        assert not opened.signed_by(BOB.public)
+        message = opened.message(kinds[step])
+        body = bytes.fromhex(frozen["bodies"][step])
+        assert envelope.decode(body, kinds[step]) == message
+        with pytest.raises(Rejected, match="other version"):
+            read(raw, study="study", runs=None, targets=("bob",))
+    invitation = envelope.decode(
+        bytes.fromhex(frozen["bodies"]["invitation"]), lifecycle.Invitation
+    )
+    assert run_id(invitation, 1).hex() == frozen["run_id"]
+    assert len(run_id(invitation, 2)) == 32
+
+
+def test_a_signature_of_one_version_is_none_of_another():
+    """Else what was signed in one could be passed off in the other."""
+    raw = write(msgspec.structs.replace(header(), version=1), Share(b"x"), ALICE)
+    signed = msgspec.msgpack.decode(raw, type=envelope.SignedEnvelope)
+    inside = msgspec.msgpack.decode(signed.envelope, type=envelope.Envelope)
+    newer = msgspec.structs.replace(inside.header, version=2)
+    forged = envelope.SignedEnvelope(
+        envelope.encode(msgspec.structs.replace(inside, header=newer)), signed.signature
+    )
+    assert not open_as_bob(envelope.encode(forged)).signed_by(ALICE.public)
+
+
 def every_message(kind=lifecycle.Message):
     for child in kind.__subclasses__():
         yield child
@@ -203,9 +238,10 @@ def open_as_bob(raw, runs=(RUN,)):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"version": 2}, "other version"),
+        ({"version": 1}, "other version"),
         ({"study": "another"}, "other study"),
-        ({"run": bytes(16)}, "other run"),
+        ({"run": bytes(32)}, "other run"),
+        ({"run": RUN[:16]}, "other run"),
         ({"run": b"short"}, "other run"),
         ({"target": "carol"}, "misdirected"),
     ],

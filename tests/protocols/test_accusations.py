@@ -2,6 +2,7 @@
 
 import pytest
 from anonymizing import IN_GROUPS, MASKED, NAMES, run
+from anonymizing import make_study as make_anonymized_study
 from helpers import make_study, random_records, simulate
 from test_collaborative_k_anonymity import telling, with_mailbox
 
@@ -62,7 +63,7 @@ def test_an_accusation_that_the_board_disproves_is_the_coordinators_own_fault(
             f"the coordinator is not honest: it says: {CHARGE}; the board shows otherwise: "
             f"{ACCUSED} opened what it had committed to"
         )
-    write_host_results(None, ends, tmp_path / "out")
+    write_host_results(make_anonymized_study(protocol), None, ends, tmp_path / "out")
     for name in ends:  # the board and the verdict: who has them can show it
         kept = (tmp_path / "out" / "receipts" / f"{name}.jsonl").read_text()
         assert kept.count('"step": "block"') == 2

@@ -95,10 +95,10 @@ def test_whoever_leaves_is_left_out_and_the_rest_go_on(step):
 
 def test_a_relay_that_leaves_when_all_is_said_ends_the_study():
     """It may have given its final key to somebody: another batch could give somebody away."""
-    honest = run_study(make_scenario(IN_GROUPS), transport="memory", seed=3).outcome
+    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
+    honest = run_study(make_scenario(protocol, minimum=6), transport="memory", seed=3).outcome
     relay = relays_of(honest)[1]
     faults = Faults(silent=(PartyFault(relay, "found"),))
-    protocol = msgspec.structs.replace(IN_GROUPS, k=3)
     scenario = make_scenario(protocol, faults=faults, minimum=6)
     outcome = run_study(scenario, transport="memory", seed=3).outcome
     assert outcome.result is None

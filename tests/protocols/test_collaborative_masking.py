@@ -156,7 +156,7 @@ def simulate_one(party):
 
 @pytest.mark.parametrize("step", ["commitments", "openings", "onions", "found"])
 def test_whoever_leaves_before_the_values_are_read_is_left_out(step):
-    honest = run_study(make_scenario(MASKED), transport="memory", seed=4).outcome
+    honest = run_study(make_scenario(MASKED, minimum=5), transport="memory", seed=4).outcome
     gone = next(name for name in NAMES if name not in relays_of(honest))
     faults = Faults(silent=(PartyFault(gone, step),))
     scenario = make_scenario(MASKED, faults=faults, minimum=5)

@@ -373,4 +373,7 @@ def test_the_screen_says_how_many_may_pool_what_they_know_if_no_more_come_than_m
     assert event.withstands == 5
     assert "as long as at most 5 parties pool what they know" in event.how
     (masked,) = ExactPairs(noise_epsilon=1.0, sum="masked_sum").disclosures(study.setting)
-    assert masked.withstands == 15  # there noise is reckoned for those who stay of all
+    # There noise is reckoned for those who stay of all, 15; but masks withstand fewer.
+    assert masked.withstands == 3
+    few = ExactPairs(noise_epsilon=1.0, noise_corrupt=0.05, sum="masked_sum")
+    assert few.disclosures(study.setting)[0].withstands == 1

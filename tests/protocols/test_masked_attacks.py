@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from helpers import (
+    LaxDesk,
     Tapped,
     assert_tables,
     crosstabs,
@@ -16,9 +17,9 @@ from helpers import (
 )
 from test_masked_cheats import MASKED, SIZES, coordinator_whose, party_that_reports
 
+from mpc_rr.agents import coordinator as coordinating
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
-from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.crypto.graph import HararyGraph
@@ -93,10 +94,30 @@ def test_a_neighbour_that_stands_there_twice_is_found(monkeypatch):
 
 
 def test_whoever_copies_a_key_is_left_out():
-    key = MaskKey(SeededRandomness(9)).public
-    copying = party_that_reports(MaskKeys, lambda m: msgspec.structs.replace(m, key=key))
-    outcome, _ = run(parties={"party-03": copying, "party-09": copying})
-    assert set(outcome.result.lost) == {"party-03", "party-09"}
+    """And nobody else: once the owner of the key was left out with whoever had copied it."""
+    keys = {}
+
+    class Shown(PartySession):
+        async def report(self, message):
+            if isinstance(message, MaskKeys):
+                keys[self.me] = message.key
+            return await super().report(message)
+
+    class Owner(Party):
+        session_kind = Shown
+
+    class Copies(PartySession):
+        async def report(self, message):
+            if isinstance(message, MaskKeys):
+                message = msgspec.structs.replace(message, key=keys["party-03"])
+            return await super().report(message)
+
+    class Copier(Party):
+        session_kind = Copies
+
+    outcome, _ = run(parties={"party-03": Owner, "party-09": Copier})
+    assert set(outcome.result.lost) == {"party-09"}
+    assert "does not prove that the key in it" in outcome.result.lost["party-09"]
     rest = [
         r
         for name, r in zip(party_names(N), RECORDS, strict=True)
@@ -118,7 +139,9 @@ def test_a_key_for_masks_that_is_already_for_sealing_is_its_owner_s_fault():
 
     outcome, _ = run(parties={"party-04": Twice})
     assert set(outcome.result.lost) == {"party-04"}
-    assert "is there twice" in outcome.result.lost["party-04"]
+    assert (
+        "does not prove that the key in it is its sender's own" in outcome.result.lost["party-04"]
+    )
 
 
 def test_a_long_die_is_its_owner_s_fault():
@@ -257,7 +280,7 @@ def test_invented_neighbours_have_no_pass(monkeypatch, kind, says):
 
 def test_one_person_at_two_places_of_the_tree_is_seen_by_everybody(monkeypatch):
     """Not only by those who have both as neighbours."""
-    monkeypatch.setattr(PassDesk, "takes_part", lambda *_: False)
+    monkeypatch.setattr(coordinating, "PassDesk", LaxDesk)
     registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (1, 2))
     admission = {}
 
@@ -275,6 +298,26 @@ def test_one_person_at_two_places_of_the_tree_is_seen_by_everybody(monkeypatch):
     result = study_module.run_study(scenario, transport="memory", seed=3, registrar=registrar)
     assert all("the same person" in str(end) or "a person is there twice" in str(end)
                for end in result.parties.values())  # fmt: skip
+
+
+def test_a_party_with_the_registrars_list_takes_no_neighbour_who_is_on_it(monkeypatch):
+    """Her coordinator has no list, or ignores it."""
+    registrar = SigningKey.draw(SeededRandomness(1))
+    scenario = make_scenario(RECORDS, SIZES, protocol=MASKED, minimum=10)
+    study = msgspec.structs.replace(scenario.study, registrar=registrar.public.hex())
+    scenario = msgspec.structs.replace(scenario, study=study)
+    admitted = study_module._admit_all(scenario, registrar, SeededRandomness(3))
+    others = frozenset(key.public for name, (key, _) in admitted.items() if name != VICTIM)
+    hers = admitted[VICTIM][0].public
+
+    def terms(admission):
+        return Terms(admission=admission, withdrawn=others if admission[0].public == hers else ())
+
+    monkeypatch.setattr(study_module, "Terms", terms)
+    result = study_module.run_study(scenario, transport="memory", seed=3, registrar=registrar)
+    end = result.parties[VICTIM]
+    assert isinstance(end, Misconduct)
+    assert "the registrar has withdrawn this admission" in str(end)
 
 
 # ── Parties that lie, and parties that leave with a lie ────────────────────────────────────────

@@ -707,7 +707,7 @@ def test_a_vector_that_is_no_record_is_noticed():
     class Poisoner(Party):
         def __init__(self, study, name, record, *args):
             super().__init__(study, name, record, *args)
-            self._protocol = Poisoned(sum="masked_sum")
+            self._protocol = Poisoned(sum="masked_sum", masking=MASKED.masking)
 
     outcome, _ = run(parties={"party-07": Poisoner})
     assert outcome.result is None

@@ -37,7 +37,7 @@ from mpc_rr.protocols.sums.masked.setup import (
 from mpc_rr.protocols.sums.masked.slots import pieces
 from mpc_rr.randomness import SeededRandomness
 
-OPTIONS = MaskingOptions(corrupt=0.02, dropout=0.02, coordinator="curious")
+OPTIONS = MaskingOptions(corrupt=0.06, dropout=0.02, coordinator="curious")
 MOST, NODES = 50, 40
 ME = 7
 IDENTITIES = [Identity(SeededRandomness(f"identity {k}")).public for k in range(MOST + 1)]

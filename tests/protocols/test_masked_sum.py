@@ -180,7 +180,7 @@ def test_below_the_minimum_nothing_more_is_asked(step, not_said):
 
 def test_a_sum_over_the_sparse_graph_of_those_who_stayed_from_the_beginning():
     """As many neighbours as if all corrupt parties had stayed: more than forty alone would need."""
-    options = MaskingOptions(corrupt=0.02, dropout=0.02, coordinator="curious")
+    options = MaskingOptions(corrupt=0.06, dropout=0.02, coordinator="curious")
     assert options.plan(40, 50).degree > options.plan(40).degree
     gone = party_names(50)[::5]
     faults = Faults(silent=tuple(PartyFault(name, "mask_keys") for name in gone))

@@ -169,6 +169,8 @@ def test_an_aborted_study_leaves_a_receipt_of_what_was_sent():
     [
         (RRJoint(epsilon=40.0), "protects nobody"),
         (RRViews(epsilon=40.0), "at most 30"),
+        (RRViews(epsilon=1e-320), "at least 1e-09"),
+        (RRViews(epsilon=1e-16), "at least 1e-09"),
         (RRIndependent(keep=1.0), "protects nobody"),
         (RRIndependent(keep=0.0), "above 0"),
         (RRIndependent(), "either keep or epsilon"),

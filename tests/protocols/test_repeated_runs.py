@@ -103,7 +103,7 @@ def test_a_second_run_is_refused_before_anything_is_sent(protocol, told):
     second, ends = run(study, EIGHT_PEOPLE, books, seed=2, network=network)
     assert second.result is None
     assert all(told in str(end) and "No part of your record" in str(end) for end in ends.values())
-    assert {envelope.header.step for envelope in network.envelopes} <= {"verdict"}
+    assert {envelope.header.step for envelope in network.envelopes} <= {"lobby_news", "verdict"}
     third, _ = run(study, EIGHT_PEOPLE, books, seed=3, again=True)
     assert third.result is not None
 

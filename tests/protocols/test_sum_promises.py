@@ -418,3 +418,13 @@ def test_what_is_published_is_reckoned_for_those_who_are_counted():
     before = scenario.study.disclosures[0]
     found = run_study(scenario, transport="memory", seed=2).publication
     assert (before.crowd, found.privacy.events[0].crowd) == (9, N - 1)
+
+
+@pytest.mark.parametrize(("expected", "fewest"), [(14, 9), (9, 9), (40, 9), (1000, 600)])
+def test_the_smallest_group_is_that_of_any_number_that_may_remain(expected, fewest):
+    """Nine leave a party among seven others, ten among six: it was asked for nine only."""
+    place = setting(SCHEMA, expected, fewest=fewest, registrar=True)
+    (event,) = ExactPairs(sum="masked_sum").disclosures(place)
+    plans = [MaskingOptions().plan(n, expected) for n in range(fewest, min(expected, 650) + 1)]
+    assert event.least == min(plan.others for plan in plans) + 1
+    assert event.crowd <= event.least

@@ -14,6 +14,7 @@ from helpers import make_scenario, random_records
 
 from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import COORDINATOR, decode
 from mpc_rr.network.lifecycle import (
     Invitation,
@@ -53,6 +54,7 @@ PROTOCOLS = {
     "masked": ExactPairs(sum="masked_sum"),
     "reports": RRIndependent(keep=0.6),
     "suppressed": ExactPairs(suppress_below=2),
+    "hidden": ExactPairs(sum="masked_sum", suppress_below=2),
 }
 
 
@@ -90,7 +92,7 @@ def forger(folders, tmp_path):
 
 KINDS = [
     "exact", "exact-left", "exact-registrar", "masked", "masked-left", "masked-registrar",
-    "reports", "reports-left", "reports-registrar", "suppressed",
+    "reports", "reports-left", "reports-registrar", "suppressed", "hidden",
 ]  # fmt: skip
 
 
@@ -129,7 +131,8 @@ def test_what_cannot_be_confirmed_is_said_and_by_whose_word_it_is_known(folders,
     expected |= {v.ONCE} if "registrar" in name else {v.PEOPLE}
     expected |= set() if name.startswith(("exact", "suppressed")) else {v.SEEN}
     expected |= {v.REASONS} if "left" in name else set()
-    expected |= {v.SUM} if name == "suppressed" else set()
+    expected |= {v.SUM} if name in ("suppressed", "hidden") else set()
+    expected |= {v.PLACE, v.ORDER} if name in ("exact-left", "hidden") else set()
     assert set(unsure) == expected
     if "registrar" in name:
         assert v.ADMITTED in judged(folders(name), "confirmed")
@@ -147,6 +150,14 @@ def test_confirmations_are_the_parties_only_where_there_are_any(folders):
         why = judged(folders(name), "not confirmable")[v.SEEN]
         assert "parties do not confirm the result" in why
         assert "mpc-rr verify RUN --receipt FILE" in why
+
+
+@pytest.mark.parametrize(("name", "confided"), [("exact", False), ("suppressed", True),
+                                               ("masked", False), ("hidden", True)])  # fmt: skip
+def test_where_answers_are_confided_no_receipt_is_said_to_tell(folders, name, confided):
+    why = judged(folders(name), "not confirmable")[v.ALL_ANSWERS]
+    assert ("stand in no transcript and no receipt" in why) is confided
+    assert ("mpc-rr verify RUN --receipt FILE" in why) is not confided
 
 
 def test_a_run_without_a_seed_is_the_coordinators_word(forger):
@@ -194,7 +205,8 @@ def test_labels_are_those_of_the_signed_message(forger, label):
 def test_any_two_lines_that_change_places_are_noticed_even_if_the_order_is_signed(
     forger, name, distance
 ):
-    """But for lines of an attempt that was given up, which nobody can run again."""
+    """But for lines of an attempt that was given up, or that led to a confided sum, which nobody
+    can run again: of these it is said that nobody can tell."""
     forged = forger(name)
     honest = list(forged.raws)
     for place in range(1, len(honest) - distance, 7):
@@ -204,7 +216,7 @@ def test_any_two_lines_that_change_places_are_noticed_even_if_the_order_is_signe
         at = [forged.envelope(p).header.session for p in (place, place + distance)]
         if name == "exact-left" and all(session.startswith("attempt-1") for session in at):
             continue
-        if name == "suppressed" and all(session.count("/") > 1 for session in at):
+        if name in ("suppressed", "hidden") and all(session.count("/") > 1 for session in at):
             continue
         contradicted(forged.save(), v.ORDER, "here belongs what stands in line")
 
@@ -217,6 +229,57 @@ def test_another_order_than_the_coordinator_signed_is_noticed(forger, name):
     contradicted(forged.save(), v.CLOSED, "the coordinator signed other messages than those")
     forged.stated = {"messages": 1}
     contradicted(forged.save(), v.CLOSED, "the coordinator signed other messages than those")
+
+
+@pytest.mark.parametrize("name", ["hidden", "exact-left"])
+@pytest.mark.parametrize("change", ["as they are", "reversed", "fewer"])
+def test_lines_that_were_passed_over_are_not_said_to_be_in_order(forger, name, change):
+    """What led to a confided sum, or to an attempt that was given up, cannot be done again. Its
+    lines were said to be in their place and in order, whatever had been done to them."""
+    forged, session = forger(name), "attempt-1/exact_pairs/" if name == "hidden" else "attempt-1"
+    places = [(n, forged.envelope(n).header) for n in range(len(forged.raws))]
+    passed = [n for n, h in places if h.session.startswith(session) and h.step != "roster"]
+    lines = [forged.raws[n] for n in passed]
+    if change == "reversed":
+        for place, line in zip(passed, reversed(lines), strict=True):
+            forged.raws[place] = line
+    if change == "fewer":
+        for place in reversed(passed[::2]):
+            del forged.raws[place]
+    unsure = judged(forged.save(), "not confirmable")
+    left = len(passed) - (len(passed[::2]) if change == "fewer" else 0)
+    for claim in (v.PLACE, v.ORDER):
+        assert unsure[claim].startswith(f"not of {left} lines (")
+        assert "cannot be done again; every other line" in unsure[claim]
+
+
+@pytest.mark.parametrize(("name", "claim"), [("hidden", v.REPLAY), ("exact-left", v.ROSTER)])
+def test_nobody_speaks_twice_even_where_lines_are_passed_over(forger, name, claim):
+    forged = forger(name)
+    place = next(n for n in range(len(forged.raws))
+                 if forged.envelope(n).header.session.startswith("attempt-1")
+                 and forged.envelope(n).header.step in ("mask_keys", "roster_seen"))  # fmt: skip
+    forged.raws.insert(place + 1, forged.raws[place])
+    assert "has spoken in this step before" in judged(forged.save(), "contradicted")[claim]
+
+
+def test_lines_without_a_place_are_noticed_beside_those_that_were_passed_over(forger):
+    forged = forger("hidden")
+    (place,) = forged.places(Verdict)
+    forged.raws.insert(place, forged.raws[place])
+    forged.sign(place, session="attempt-1", step="more")
+    found = judged(forged.save(), "contradicted")
+    assert "it has no place in this protocol" in found[v.PLACE]
+    unsure = judged(forged.folder, "not confirmable")
+    assert unsure[v.ORDER] == f"it rests on what is not confirmed: {v.PLACE}"
+
+
+@pytest.mark.parametrize("end", ["\x0b", "\x1c", "\u2028", "\r\n"])
+def test_only_a_line_feed_ends_a_line(folders, tmp_path, end):
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    text = (folder / "transcript.jsonl").read_text().replace("\n", end, 1)
+    (folder / "transcript.jsonl").write_bytes(text.encode())
+    assert "line 1: not a message" in judged(folder, "contradicted")[v.LINES]
 
 
 def test_a_message_that_is_there_twice_is_noticed(forger):
@@ -266,7 +329,7 @@ def test_an_invitation_to_another_study_is_noticed(forger):
 
 def test_a_message_of_another_run_is_noticed(forger):
     forged = forger("reports")
-    forged.sign(forged.places(Answer, "party-03")[0], run=bytes(16))
+    forged.sign(forged.places(Answer, "party-03")[0], run=bytes(32))
     contradicted(forged.save(), v.SIGNED, "it belongs to another run")
 
 
@@ -670,9 +733,9 @@ def test_files_for_which_nobody_vouches_are_named_one_by_one(forger):
     (folder / "report.html").write_text("95 % fell ill")
     (folder / "link").symlink_to("nowhere")
     unsure = judged(folder, "not confirmable")
-    assert "nothing vouches for it" in unsure["pairs/99-lies.csv belongs to the result"]
-    assert "nothing vouches for it" in unsure["link belongs to the result"]
-    assert "make it again with `mpc-rr report`" in unsure["report.html belongs to the result"]
+    assert "nothing vouches for it" in unsure["“pairs/99-lies.csv” belongs to the result"]
+    assert "nothing vouches for it" in unsure["“link” belongs to the result"]
+    assert "make it again with `mpc-rr report`" in unsure["“report.html” belongs to the result"]
 
 
 def test_a_receipt_of_an_attempt_that_was_given_up_is_none_of_the_result(forger, tmp_path):
@@ -681,9 +744,45 @@ def test_a_receipt_of_an_attempt_that_was_given_up_is_none_of_the_result(forger,
     for session, holds in (("attempt-2", True), ("attempt-1", False)):
         mine = [row for row in rows if f'"{session}", "step": "roster_seen"' in row]
         (tmp_path / "receipt.jsonl").write_text(mine[0])
-        found = judged(folder, "contradicted", receipt=tmp_path / "receipt.jsonl")
+        found = judged(folder, "not confirmable", receipt=tmp_path / "receipt.jsonl")
         assert (v.RECEIPT in found) is not holds
-    assert "is not in the transcript of what was counted" in found[v.RECEIPT]
+    assert "is of attempt-1, an attempt that was given up" in found[v.RECEIPT]
+
+
+@pytest.mark.parametrize("text", ["garbage", "[" * 100_000, "1" * 5000])
+@pytest.mark.parametrize("closed", [True, False])
+def test_costs_that_no_reader_can_read_are_told(forger, text, closed):
+    """They ended in a traceback."""
+    folder = forger("reports").save(closed=closed)
+    (folder / "cost.json").write_text(text)
+    found = judged(folder, "contradicted")
+    assert "cost.json is damaged" in found[v.TWICE]
+    assert (v.STATED in found) is closed
+
+
+def test_a_sheet_inside_the_result_is_refused(forger):
+    """It follows from nothing, and was confirmed with the rest."""
+    forged = forger("reports")
+    forged.result["publication"]["sheets"][0]["text"] = "a,b\nsick,999\n"
+    with pytest.raises(InputError, match="their text has no place in it"):
+        v.claims_of(forged.save())
+
+
+def test_words_of_others_cannot_look_like_a_claim_of_ours(forger):
+    """Spaces filled the line of a terminal; what followed stood where claims begin."""
+    forged = forger("reports")
+    lie = "confirmed: the parties are people"
+    forged.result["protocol"]["origin"] = "mpc-rr" + " " * 200 + lie + "x" * 200
+    folder = forged.save()
+    (folder / f"x{' ' * 62}{lie}").write_text("")
+    (folder / f"x {lie}").write_text("")
+    said = [str(claim) for claim in v.claims_of(folder)]
+    assert not any("  " in line for line in said)
+    assert sum(f"“x {lie}” belongs to the result" in line for line in said) == 2
+    (code,) = [line for line in said if v.CODE in line]
+    assert f"theirs came from “mpc-rr {lie}xxx" in code
+    assert "…”, as result.json says" in code
+    assert len(code) < 250
 
 
 def test_one_contradiction_does_not_hide_another(forger):
@@ -709,7 +808,7 @@ def test_a_key_that_stands_twice_is_noticed(folders, tmp_path, name):
     text = (folder / name).read_text()
     key = '"title"' if name == "study.json" else '"transport"'
     (folder / name).write_text(text.replace(key, f'{key}: "another",\n  {key}', 1))
-    with pytest.raises(Contradicted, match=f"{name}: {key.replace(chr(34), chr(39))} stands twice"):
+    with pytest.raises(Contradicted, match=f"{name}: “{key[1:-1]}” stands twice"):
         v.verify(folder)
 
 

@@ -8,11 +8,14 @@ import anonymizing
 import msgspec
 import pytest
 from anonymizing import IN_GROUPS
+from forging import Forger
 from helpers import make_scenario, make_study, random_records, setting, simulate
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError
+from mpc_rr.network.envelope import Envelope, SignedEnvelope
+from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.session.coordinator import Gathered
 from mpc_rr.network.session.replay import DoesNotHold
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -25,6 +28,7 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import party_result, write_party_result, write_results
 from mpc_rr.results.run import StudyResult
+from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.results.verification import (
     ADMITTED,
     CLOSED,
@@ -330,8 +334,9 @@ def lines_of_file(path):
     return [json.loads(row) for row in path.read_text().splitlines()]
 
 
-def test_a_party_that_was_left_out_can_show_it(tmp_path):
-    """The coordinator forgets one answer and publishes the rest, all of it consistent."""
+def test_a_party_that_was_left_out_sees_it_and_proves_nothing(tmp_path):
+    """The coordinator forgets one answer and publishes the rest, all of it consistent. Had the
+    answer come too late, the folder and the receipt would be the same."""
 
     class Forgetful(Coordinator):
         async def _one_attempt(self, session):
@@ -362,8 +367,140 @@ def test_a_party_that_was_left_out_can_show_it(tmp_path):
     write_party(study, ends["party-04"], tmp_path / "counted")
     verify(tmp_path / "run", tmp_path / "counted" / "receipt.jsonl")
     write_party(study, ends["party-05"], tmp_path / "lost")
-    with pytest.raises(DoesNotHold, match="'answer' message by party-05 is not in the transcript"):
-        verify(tmp_path / "run", tmp_path / "lost" / "receipt.jsonl")
+    said = verify(tmp_path / "run", tmp_path / "lost" / "receipt.jsonl")[-1]
+    assert (said.claim, said.verdict) == (RECEIPT, "not confirmable")
+    assert (
+        "'answer' message by party-05 is not in the transcript: it came late, was lost" in said.why
+    )
+    assert said.why.endswith("; party-05 is not counted (silent)")
+
+
+def honest_receipts(folder, protocol, step, count=12):
+    """The receipts of all parties of an honest run in which party-03 says nothing at a step."""
+    scenario = make_scenario(
+        random_records(count, SIZES, seed=3), SIZES, protocol=protocol, minimum=8,
+        faults=Faults(silent=(PartyFault("party-03", step),)),
+    )  # fmt: skip
+    result = run_study(scenario, transport="memory", seed=2)
+    write_results(result, folder)
+    receipts = {}
+    for name, end in result.parties.items():
+        if end.receipt:
+            receipts[name] = folder.parent / f"{name}.jsonl"
+            receipts[name].write_text(transcript_lines(end.receipt))
+    return receipts
+
+
+@pytest.mark.parametrize(
+    ("protocol", "step", "became"),
+    [
+        (ExactPairs(sum="masked_sum"), "unmasking", "party-03's answer is counted"),
+        (ExactPairs(sum="masked_sum"), "masked_vector", "party-03 is not counted (dropped out)"),
+        (RRIndependent(keep=0.6), "answer", "party-03 is not counted (silent)"),
+        (ExactPairs(), "share", "party-03 is not counted (excluded)"),
+        (ExactPairs(), "roster_seen", "party-03 is not counted (excluded)"),
+    ],
+)
+def test_nobody_honest_is_accused_by_an_honest_receipt(tmp_path, protocol, step, became):
+    """A share that came too late was "left out", by a coordinator that had counted its sender."""
+    receipts = honest_receipts(tmp_path / "run", protocol, step)
+    assert len(receipts) > 8
+    assert "party-03" in receipts or step in ("share", "roster_seen", "masked_vector")
+    for name, receipt in receipts.items():
+        said = verify(tmp_path / "run", receipt)[-1]
+        assert said.claim == RECEIPT
+        assert said.verdict == ("confirmed" if name != "party-03" else "not confirmable")
+        if name == "party-03":
+            assert said.why.endswith(became)
+
+
+def forge_row(row, signature=None, **header):
+    """A message under another header, or with another signature: signed by nobody."""
+    signed = msgspec.msgpack.decode(base64.b64decode(row["envelope"]), type=SignedEnvelope)
+    envelope = msgspec.msgpack.decode(signed.envelope, type=Envelope)
+    changed = msgspec.structs.replace(
+        envelope, header=msgspec.structs.replace(envelope.header, **header)
+    )
+    raw = msgspec.msgpack.encode(changed)
+    return msgspec.msgpack.encode(
+        msgspec.structs.replace(signed, envelope=raw, signature=signature or signed.signature)
+    )
+
+
+def test_a_receipt_that_nobody_signed_contradicts_nobody(honest, tmp_path):
+    """Anybody could make one, and have an honest folder called forged."""
+    rows = [row for row in lines_of(honest["rr_independent"]) if row["step"] == "answer"]
+    own = base64.b64decode(rows[0]["envelope"])
+    for raw, why in [
+        (forge_row(rows[0], signature=bytes(64)), "line 2: its signature is not party-01's"),
+        (forge_row(rows[0], sender="party-02"), "line 2: its signature is not party-02's"),
+        (forge_row(rows[0], sender="coordinator"), "line 2: its signature is not coordinator's"),
+        (forge_row(rows[0], sender="mallory"), "line 2: by this transcript 'mallory' has not"),
+    ]:
+        receipt = tmp_path / "receipt.jsonl"
+        receipt.write_text(transcript_lines([own, raw]))
+        with pytest.raises(InputError, match=f"is not a receipt of this study: {why}"):
+            verify(honest["rr_independent"], receipt)
+
+
+@pytest.mark.parametrize("step", ["answers_taken", "verdict"])
+def test_what_the_coordinator_signed_and_left_out_contradicts_it(tmp_path, step):
+    """All that it announced is in her receipt. Who has its key writes another transcript."""
+    study = make_study(12, SIZES, protocol=RRIndependent(keep=0.6))
+    outcome, ends = simulate(study, random_records(12, SIZES, seed=3), seed=2)
+    write_results(StudyResult(study, outcome, ends, 2, "memory"), tmp_path / "run")
+    forged = Forger(tmp_path / "run", 2)
+    (place,) = [n for n in range(len(forged.raws)) if forged.envelope(n).header.step == step]
+    assert forged.raws[place] in ends["party-01"].receipt
+    forged.sign(place, target="coordinator")
+    forged.save()
+    (tmp_path / "receipt.jsonl").write_text(transcript_lines(ends["party-01"].receipt))
+    with pytest.raises(DoesNotHold, match=r"the coordinator has signed this .* message"):
+        verify(tmp_path / "run", tmp_path / "receipt.jsonl")
+
+
+@pytest.mark.parametrize("protocol", [RRIndependent(keep=0.6), ExactPairs()])
+def test_what_an_honest_coordinator_signs_for_no_transcript_contradicts_nobody(
+    tmp_path, monkeypatch, protocol
+):
+    """Anybody could take the statement from closing.json, or a bundle that went to all."""
+    sent, carry = [], MemoryNetwork.carry
+
+    def kept(self, sender, target, raw):
+        sent.append(raw)
+        return carry(self, sender, target, raw)
+
+    monkeypatch.setattr(MemoryNetwork, "carry", kept)
+    scenario = make_scenario(random_records(12, SIZES, seed=3), SIZES, protocol=protocol)
+    result = run_study(scenario, transport="memory", seed=2)
+    write_results(result, tmp_path / "run")
+    closing = json.loads((tmp_path / "run" / "closing.json").read_text())["envelope"]
+    known, tried = (tmp_path / "run" / "transcript.jsonl").read_text(), set()
+    for raw in [base64.b64decode(closing), *sent]:
+        row = transcript_lines([raw])
+        step, sender = json.loads(row)["step"], json.loads(row)["sender"]
+        if sender != "coordinator" or row in known or step in tried:
+            continue
+        tried.add(step)
+        for own in ((), result.parties["party-01"].receipt):
+            (tmp_path / "receipt.jsonl").write_text(transcript_lines([*own, raw]))
+            with pytest.raises(InputError, match=r"is not a receipt of this study: "):
+                verify(tmp_path / "run", tmp_path / "receipt.jsonl")
+    bundles = {"roster_seen", "partial"} if isinstance(protocol, ExactPairs) else set()
+    assert tried >= {"closing"} | bundles
+
+
+@pytest.mark.parametrize("step", ["roster", "opening"])
+def test_another_roster_that_the_coordinator_signed_contradicts_it(tmp_path, step):
+    study = make_study(12, SIZES, protocol=RRIndependent(keep=0.6))
+    outcome, ends = simulate(study, random_records(12, SIZES, seed=3), seed=2)
+    write_results(StudyResult(study, outcome, ends, 2, "memory"), tmp_path / "run")
+    other = Forger(tmp_path / "run", 2)
+    (place,) = [n for n in range(len(other.raws)) if other.envelope(n).header.step == step]
+    other.sign(place, session="attempt-2")
+    (tmp_path / "receipt.jsonl").write_text(transcript_lines([other.raws[place]]))
+    with pytest.raises(DoesNotHold, match=f"the coordinator has signed this '{step}' message"):
+        verify(tmp_path / "run", tmp_path / "receipt.jsonl")
 
 
 def test_receipts_that_are_none_are_told(honest, tmp_path):

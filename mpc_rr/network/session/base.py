@@ -116,6 +116,10 @@ class MailboxSession:
         """What binds a hash or a ciphertext to this study, run and session."""
         return encode_parts(self.mailbox.study.encode(), self.mailbox.run, self.name.encode())
 
+    def claim(self, party: str, key: bytes) -> bytes:
+        """What a party proves of a key that it brings in this session: that it is its own."""
+        return encode_parts(b"mpc-rr key", self.context, party.encode(), key)
+
     def signed(self, raw: bytes, sender: str, step: str, *, target: str = COORDINATOR) -> Opened:
         """What somebody wrote in this session, as handed on by another.
 

@@ -94,6 +94,16 @@ class LiveSession(MailboxSession, CoordinatorSession):
             self.mailbox.transcribe(opened.raw)
         return message
 
+    def _understand(self, opened: Opened, kind: type[M], check: Check[M] | None) -> M:
+        """Also, only we can tell whether a key that is in it is its sender's own."""
+        message = super()._understand(opened, kind, check)
+        if message.proved is not None:
+            key, proof = message.proved
+            claim = self.claim(opened.envelope.header.sender, key)
+            if not self.mailbox.identity.possesses(key, claim, proof):
+                raise ValueError("it does not prove that the key in it is its sender's own")
+        return message
+
     def show(self, rows: Sequence[tuple[str, float]]) -> None:
         """Let people watch: shares under their names, as they are now."""
         self.mailbox.preview = tuple(rows)

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity, PublicIdentity
+from mpc_rr.crypto.pairwise import MaskKey
 from mpc_rr.errors import Misconduct
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox, Proof
@@ -68,6 +69,12 @@ class PartySession(MailboxSession):
     def identity(self) -> Identity:
         """This party's keys."""
         return self.mailbox.identity
+
+    def possession(self, key: MaskKey) -> bytes:
+        """Prove to the coordinator that a key which we bring in this session is our own."""
+        return key.possession(
+            self.mailbox.keys[COORDINATOR].sealing, self.claim(self.me, key.public)
+        )
 
     def once(self, label: str, draw: Callable[[Randomness], bytes], given: bytes = b"") -> bytes:
         """Draw something that must never be drawn twice: a later run of the study gets the same.

@@ -7,7 +7,7 @@ from typing import Self, TypeVar
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import MpcRrError
-from mpc_rr.network.envelope import COORDINATOR, M, Message, encode, encode_parts
+from mpc_rr.network.envelope import COORDINATOR, RUN_BYTES, M, Message, encode, encode_parts
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session.base import Check, Limits
 from mpc_rr.network.session.coordinator import RULES, CoordinatorSession, Gathered, check_enough
@@ -56,6 +56,9 @@ class Transcript:
     passes: dict[str, Pass] = field(default_factory=dict)
     met: list[int] = field(default_factory=list)
     """The numbers of the lines that have been read, in the order in which they were sent."""
+    passed: dict[int, str] = field(default_factory=dict)
+    """The numbers of those that were passed over, and their sessions: whether they belong there,
+    and in which order, nobody can tell."""
     rules: int = RULES
     """Whether it was recorded when names, not dice, decided between equal records."""
 
@@ -79,12 +82,20 @@ class Transcript:
         return in_order
 
     def pass_over(self, session: str, *, itself: bool) -> None:
-        """Read no more of the sessions below this one: what was done there cannot be done again."""
-        met = set(self.met)
+        """Read no more of the sessions below this one: what was done there cannot be done again.
+
+        Nobody speaks twice in one step there, either.
+        """
+        met, spoken = set(self.met), set()
         for line in self.lines:
             here = line.place[0]
             if here.startswith(f"{session}/") or (itself and here == session):
-                self.met += [] if line.number in met else [line.number]
+                if line.place in spoken:
+                    raise line.wrong(f"{line.place[2]} has spoken in this step before")
+                spoken.add(line.place)
+                if line.number not in met:
+                    self.met.append(line.number)
+                    self.passed[line.number] = here
 
     def by_coordinator(self, session: str, kind: type[M]) -> tuple[Line, M]:
         """The coordinator's one message of this kind."""
@@ -134,7 +145,9 @@ class ReplaySession(CoordinatorSession):
         """What somebody wrote in this session; ``ValueError`` if it is anything else."""
         header = self.transcript.lines[0].opened.envelope.header
         try:
-            opened = read(raw, study=header.study, runs=(header.run,), targets=(target,))
+            opened = read(
+                raw, study=header.study, runs=(header.run,), targets=(target,), versions=RUN_BYTES
+            )
         except Rejected as rejected:
             raise ValueError(rejected.reason) from None
         place = opened.envelope.header

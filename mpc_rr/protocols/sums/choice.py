@@ -18,6 +18,7 @@ from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import AnySession, CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, packed_bytes
 from mpc_rr.privacy.disclosures import Caution
+from mpc_rr.privacy.graph_parameters import FEW_ENOUGH
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
@@ -55,6 +56,10 @@ TRUSTED = Caution(
     "be semi-honest.",
     'coordinator = "malicious" in [protocol.masking]',
 )
+LEAST_CORRUPT = 0.05
+"""Below such a share the masks are said to withstand few."""
+FIRST_FEW = 12
+"""Of many parties that may remain, so many numbers are asked after, from the fewest on."""
 
 
 @dataclass(frozen=True)
@@ -111,17 +116,47 @@ class Summing(StudyProtocol, frozen=True):
 
     def _exposed(self, study: Setting) -> list[Caution]:
         """Where a coordinator must be trusted to follow the protocol."""
-        if not self.masked(study.expected):
+        most = self.masks_withstand(study)
+        if most is None:
             return []
+        options, found = self.options_in(study), []
+        if options.corrupt < LEAST_CORRUPT:
+            text = (
+                f"[protocol.masking] has corrupt = {options.corrupt:g}: what a party adds stays "
+                f"hidden as long as at most {most:,} of the {study.expected:,} parties pool what "
+                "they know."
+            )
+            found.append(Caution(text, f"corrupt = {LEAST_CORRUPT} or more"))
         if not study.registrar:  # nobody can tell other parties' keys from the coordinator's own
-            return [OPEN_MASKS]
-        return [] if self.malicious(study) else [TRUSTED]
+            return [*found, OPEN_MASKS]
+        if not options.malicious:
+            return [*found, TRUSTED]
+        group = self._least_group(study)
+        if group < study.fewest:
+            text = (
+                f"The minimum of {study.fewest:,} parties binds only a coordinator that follows "
+                f"the protocol: one that deviates can have totals over {group:,} parties."
+            )
+            found.append(Caution(text, 'sum = "secure_sum" in [protocol], for which all must stay'))
+        return found
+
+    def masks_withstand(self, study: Setting) -> int | None:
+        """How many parties may pool what they know; None: all others, in the paper's sum."""
+        if not self.masked(study.expected):
+            return None
+        return self.options_in(study).withstands(study.fewest, study.expected)
+
+    def _least_group(self, study: Setting) -> int:
+        """Over how few parties there may be a total, before it is known who comes."""
+        if not self.malicious(study):
+            return study.fewest
+        return min(study.fewest, self._others_in_a_group(study) + 1)
 
     def total_over(self, study: Setting) -> dict[str, int]:
         """Over how many parties a total is to be, and over how few it may be."""
         if study.counted is not None:
             return {"expected": study.counted, "least": study.counted}
-        return {"expected": study.expected, "least": study.fewest}
+        return {"expected": study.expected, "least": self._least_group(study)}
 
     def rounds_of_sum(self, study: Setting, *, confided: bool) -> tuple[type[Message], ...]:
         """The messages of the sum."""
@@ -158,15 +193,28 @@ class Summing(StudyProtocol, frozen=True):
         options = self.options_in(study)
         honest = counted - max(1, math.floor(options.corrupt * study.expected))
         if honest > 1 and options.malicious:
-            honest = min(honest, self._others_in_a_group(study, counted) + 1)
+            honest = min(honest, self._others_in_a_group(study) + 1)
         return max(1, honest)
 
-    def _others_in_a_group(self, study: Setting, counted: int) -> int:
-        """Among how many others a malicious coordinator must leave a party."""
-        try:
-            return self.options_in(study).plan(counted, study.expected).others
-        except InputError:  # so few do not add up anything
-            return 0
+    def _others_in_a_group(self, study: Setting) -> int:
+        """Among how many others a malicious coordinator must leave a party.
+
+        Before a run, however many of those expected remain: with one party more it may be fewer,
+        because shares are rounded. None, if the fewest do not add up anything.
+        """
+        remain = range(study.fewest, study.expected + 1)
+        if study.counted is not None:
+            remain = range(study.counted, study.counted + 1)
+        elif study.expected > FEW_ENOUGH:
+            remain = remain[:FIRST_FEW]
+        options, found = self.options_in(study), []
+        for parties in remain:
+            try:
+                found.append(options.plan(parties, study.expected).others)
+            except InputError:
+                if not found:
+                    return 0
+        return min(found)
 
     def largest_sum_message(self, study: Setting, cells: int, modulus: int) -> int:
         """An upper bound on any message of the sum."""

@@ -101,6 +101,13 @@ class Recovery:
         points = sorted(shares, key=lambda point: (self.false_shares[row[point - 1]], point))
         secret = shamir.join({point: shares[point] for point in sorted(points[:threshold])})
         if mark_of(kind, secret) == mark:
+            fewer = {point: shares[point] for point in sorted(points[: threshold - 1])}
+            if mark_of(kind, shamir.join(fewer)) == mark:
+                raise Misconduct(
+                    f"fewer than {threshold} shares give {name}'s secret: it was not shared by the "
+                    "rules of now",
+                    [name],
+                )
             return secret
         trusted = {p: s for p, s in shares.items() if not self.false_shares[row[p - 1]]}
         corrected = shamir.corrected(trusted if len(trusted) >= threshold else shares, threshold)

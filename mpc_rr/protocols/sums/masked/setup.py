@@ -1,7 +1,7 @@
 """Setting up masked sums: keys, a random graph that nobody chose, and one's neighbours on it.
 
-1. Keys. Each party sends a key for masks and a commitment to a random number, its die. The
-   coordinator announces the root of a Merkle tree over all of them.
+1. Keys. Each party sends a key for masks, with a proof that it is its own, and a commitment to a
+   random number, its die. The coordinator announces the root of a Merkle tree over all of them.
 2. Graph. Each party opens its die. The root and all dice together are the seed of the graph: nobody
    knew it when the keys were fixed. Each party is told its neighbours, with proofs that they are
    in both trees, and checks that these follow from the seed.
@@ -36,10 +36,13 @@ from mpc_rr.privacy.graph_parameters import (
     Trust,
     graph_parameters_for,
     is_malicious,
+    withstood,
 )
 
 DIE_BYTES = 16
 PERSON_BYTES = 32
+LARGE_THRESHOLDS = 3
+"""Since these rules as many neighbours must answer as may be asked to."""
 
 
 class MaskingOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,22 +70,42 @@ class MaskingOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         """
         return self.coordinator is None or is_malicious(self.coordinator)
 
-    def plan(self, parties: int, enrolled: int = 0) -> GraphParameters:
-        """How many neighbours, and how many of them must answer, if so many had enrolled."""
-        coordinator: Trust = "malicious" if self.malicious else "semi-honest"
+    @property
+    def _trust(self) -> Trust:
+        return "malicious" if self.malicious else "semi-honest"
+
+    def plan(self, parties: int, enrolled: int = 0, *, smallest: bool = False) -> GraphParameters:
+        """How many neighbours, and how many of them must answer, if so many had enrolled.
+
+        ``smallest``: no more of them than necessary, as it was up to rules 2.
+        """
         return graph_parameters_for(
-            parties, self.corrupt, self.dropout, coordinator, enrolled=enrolled
+            parties, self.corrupt, self.dropout, self._trust, enrolled=enrolled, smallest=smallest
         )
+
+    def withstands(self, fewest: int, expected: int) -> int:
+        """How many parties may pool what they know, however many of those expected remain."""
+        return withstood(fewest, expected, self.corrupt, self.dropout, self._trust)
 
 
 class MaskKeys(Message, frozen=True):
-    """1, party → coordinator: its key for masks, and the hash of its die."""
+    """1, party → coordinator: its key for masks, and the hash of its die.
+
+    Who copies another's key cannot prove that it has it, so it alone is left out.
+    """
 
     step: ClassVar[str] = "mask_keys"
     reveals: ClassVar[bool] = False
     doing: ClassVar[str] = "parties show the keys of their masks"
     key: bytes
     die_hash: bytes
+    possession: bytes = b""
+    """None in transcripts of wire version 1."""
+
+    @property
+    def proved(self) -> tuple[bytes, bytes]:
+        """The key for masks."""
+        return self.key, self.possession
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -241,7 +264,8 @@ async def set_up_party(session: PartySession, options: MaskingOptions) -> Seat:
     """Steps 1 and 2: fix the keys, roll the dice, check the neighbourhood."""
     # Step 1: send a key for masks and a commitment to a die; hear the root over everybody's.
     own, die = MaskKey(session.rng.fork("mask key")), session.rng.fork("die").bytes(DIE_BYTES)
-    await session.report(MaskKeys(own.public, _die_hash(die)))
+    possession = session.possession(own)
+    await session.report(MaskKeys(own.public, _die_hash(die), possession))
     fixed = await session.hear(KeysFixed)
 
     # Step 2: open the die; the neighbours must follow from all keys and all dice.
@@ -387,7 +411,7 @@ def _plan_for(
     session: CoordinatorSession, options: MaskingOptions, nodes: int, lost: dict[str, str]
 ) -> GraphParameters:
     try:
-        return options.plan(nodes, session.most)
+        return options.plan(nodes, session.most, smallest=session.rules < LARGE_THRESHOLDS)
     except InputError as error:
         raise Dropout(f"{error}; {listing(lost)} left", lost) from None
 

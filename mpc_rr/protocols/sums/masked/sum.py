@@ -11,6 +11,7 @@ Keys and graph (steps 1 and 2) come first, once for any number of sums: see
    the masks it has with its neighbours (the box). It sends each neighbour a share of b and one of
    K, sealed.
 4. Masked vectors, from those who got at least t neighbours' shares.
+   If those who left might cut the graph, so that the sum of a few could be told apart, it ends.
 5. Unmasking. Each party hears who sent a masked vector. Where the coordinator may lie, it vouches
    to each neighbour that did, and goes on only if t of them vouch for it, with the same survivors.
    For each neighbour it gives its share of b if the neighbour did, of K if it did not: never both,
@@ -19,8 +20,9 @@ Keys and graph (steps 1 and 2) come first, once for any number of sums: see
    and announces the total.
 
 Trust: who sees everything but the parties' own memory learns the sum over the survivors, as long as
-no party has t corrupt neighbours (see `mpc_rr.privacy.graph_parameters`). Secrets are drawn for
-each sum, so what is recovered for one says nothing about another.
+no party has t corrupt neighbours, and honest survivors hang together (see
+`mpc_rr.privacy.graph_parameters`). Secrets are drawn for each sum, so what is recovered for one
+says nothing about another.
 
 In the symbols of Bell et al., Algorithm 2:
 
@@ -65,7 +67,7 @@ from mpc_rr.crypto.pairwise import (
     unlock,
     word,
 )
-from mpc_rr.errors import Misconduct, Refused
+from mpc_rr.errors import Dropout, Misconduct, Refused, listing
 from mpc_rr.network.envelope import COORDINATOR, Message, Way
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues, pack_bits, unpack_bits
@@ -271,11 +273,7 @@ async def masked_sum_party(
         Survivors, check=lambda told: _check_survivors(told, present, session, seat)
     )
     survived = flags_of(told.survived, degree)
-    if sum(survived) < seat.plan.threshold:
-        raise Refused(
-            f"only {sum(survived)} of my {degree} neighbours are left, {seat.plan.threshold} are "
-            "needed; I take off nobody's mask"
-        )
+    _refuse_if_few_are_left(seat, survived)
     if seat.vouching:
         await _vouch(session, seat, seals, survived, told)
     await session.report(_unmasking(told.digest, held, survived, present, seeds))
@@ -293,6 +291,23 @@ async def masked_sum_party(
     if confided:
         return ConfidedTotal(done.count)
     return MaskedTotal(unpack_bits(done.total, cells, bits), done.count)
+
+
+def _refuse_if_few_are_left(seat: Seat, survived: list[bool]) -> None:
+    """`Refused` if fewer neighbours are left than must be, of all and on either side."""
+    degree = seat.graph.degree
+    if sum(survived) < seat.plan.threshold:
+        raise Refused(
+            f"only {sum(survived)} of my {degree} neighbours are left, {seat.plan.threshold} are "
+            "needed; I take off nobody's mask"
+        )
+    ahead, behind = sum(survived[: degree // 2]), sum(survived[degree // 2 :])
+    if min(ahead, behind) < seat.plan.beside:
+        raise Refused(
+            f"only {min(ahead, behind)} of my {degree // 2} neighbours on one side are left, "
+            f"{seat.plan.beside} are needed, or the sum of a few could be told apart; I take off "
+            "nobody's mask"
+        )
 
 
 def _unsealed(parcels: Slots, seals: list[SealKeys]) -> Slots:
@@ -462,6 +477,7 @@ async def masked_sum_coordinator(
     vectors = await gathered_or_lost(session, kind, set(sent), enrolled.lost, check=vector_in_order)
     check_enough_left(session, vectors, enrolled.lost)
     alive = {numbers[name] for name in vectors}
+    _check_uncut(enrolled, alive)
 
     # Step 5: tell everybody who is left, and gather the shares that take off the masks.
     digest = _survivors_digest(vectors)
@@ -491,6 +507,18 @@ async def masked_sum_coordinator(
     packed = pack_bits(total, bits)
     await session.announce(SumDone(len(alive), digest, b"" if confided else packed))
     return RecoveredTotal(unpack_bits(packed, cells, bits), tuple(vectors))
+
+
+def _check_uncut(enrolled: Enrolled, alive: Collection[int]) -> None:
+    """`Dropout` if those who left, with those who collude, may cut the others into groups."""
+    left, needed = enrolled.graph.fewest_in_a_cut(alive), enrolled.plan.in_a_cut
+    if left < needed:
+        raise Dropout(
+            "those who left sit so that the sum of a few could be told apart: between two groups "
+            f"only {left} are left, {needed} are needed; nobody was asked to take off "
+            f"masks; {listing(enrolled.lost)} left",
+            enrolled.lost,
+        )
 
 
 def _survivors(

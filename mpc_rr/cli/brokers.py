@@ -1,0 +1,156 @@
+"""The command of whoever runs a broker for others: broker."""
+
+import contextlib
+import ipaddress
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from mpc_rr.cli.app import JsonOption, Verbose, app
+from mpc_rr.cli.console import note, plain_errors, print_json
+from mpc_rr.errors import InputError
+from mpc_rr.network.address import BrokerAddresses
+from mpc_rr.network.broker import LOOPBACK, TlsFiles, fresh_keys, reachable, serve_broker
+from mpc_rr.network.rights import BrokerKeys
+from mpc_rr.randomness import SystemRandomness
+
+KEYS_FILE = "keys.json"
+
+
+@app.command("broker")
+def broker_command(
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="1883 if not given, or 8883 with TLS; 0 takes a free one."
+        ),
+    ] = None,
+    host_address: Annotated[
+        str, typer.Option("--host", help="Address to listen on; 0.0.0.0 for other machines too.")
+    ] = LOOPBACK,
+    name: Annotated[
+        str | None,
+        typer.Option(help="The name or address of this machine to put into the addresses."),
+    ] = None,
+    tls: Annotated[
+        bool | None,
+        typer.Option(
+            "--tls/--no-tls",
+            help="Encrypt connections, with a certificate made here whose fingerprint is part of "
+            "the addresses. So it is anyhow where other machines are served.",
+        ),
+    ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Use this certificate (PEM) instead; needs --key.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="The private key of --certificate (PEM, no password).")
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep keys and certificate here, so that all addresses hold after a restart; the "
+            "addresses are written there, too, as coordinator.address and parties.address.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    verbose: Verbose = False,
+) -> None:
+    """Run the embedded broker until Ctrl-C, for parties on this machine or others.
+
+    It prints two addresses: one that coordinates studies, to be kept from parties, and one that
+    takes part in them. Whoever has one can hand it on: docs/brokers.md.
+    """
+    with plain_errors(verbose):
+        used = _tls(host_address, tls, certificate, key)
+        port = (8883 if used else 1883) if port is None else port
+        own_keys = fresh_keys() if keys is None else _kept(keys)
+
+        def ready(addresses: BrokerAddresses) -> None:
+            shown = _shown(addresses, name)
+            if keys is not None:
+                for role, address in shown.items():
+                    _write_private(keys / f"{role}.address", address + "\n")
+                # For a NATS server of one's own; see docs/brokers/nats.conf.
+                rights = own_keys.configuration(SystemRandomness())
+                _write_private(keys / "rights.conf", rights)
+            if name is None and reachable(host_address) != host_address:
+                note("other machines need the name of this one in their address: give it by --name")
+            if as_json:
+                print_json(shown)
+            else:
+                typer.echo("broker ready; the coordinator's address is for nobody else")
+                for role, address in shown.items():
+                    typer.echo(f"{role}: {address}")
+
+        try:
+            serve_broker(host_address, port, own_keys, used, ready)
+        except KeyboardInterrupt:
+            if not as_json:
+                with contextlib.suppress(OSError):
+                    typer.echo("broker stopped")
+
+
+# ── What the command does ──────────────────────────────────────────────────────────────────────
+
+
+def _tls(
+    host: str, wished: bool | None, certificate: Path | None, key: Path | None
+) -> bool | TlsFiles:
+    """Whether to use TLS, and with which certificate."""
+    if (certificate is None) != (key is None):
+        raise InputError("--certificate and --key go together: a certificate and its private key")
+    if certificate is not None and key is not None:
+        if wished is False:
+            raise InputError("--certificate has no meaning with --no-tls")
+        return TlsFiles(certificate, key)
+    if wished is not None:
+        if not wished and not _is_loopback(host):
+            note(
+                "without TLS, everybody on the way sees who talks to whom, and can use the "
+                "invitations in the addresses; records stay sealed or randomized"
+            )
+        return wished
+    return not _is_loopback(host)
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether only this machine is served."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, Any]:
+    """The addresses as they are handed out, by role."""
+    urls = {"coordinator": addresses.coordinator, "parties": addresses.parties}
+    if name is not None:
+        urls = {role: msgspec.structs.replace(url, host=name) for role, url in urls.items()}
+    return {role: url.with_secrets() for role, url in urls.items()}
+
+
+def _kept(folder: Path) -> BrokerKeys:
+    """The keys in a folder, which is made, with fresh ones, if there is none."""
+    file = folder / KEYS_FILE
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if not file.exists():
+            kept = fresh_keys()
+            _write_private(file, msgspec.json.encode(kept).decode())
+            return kept
+        return msgspec.json.decode(file.read_bytes(), type=BrokerKeys)
+    except msgspec.DecodeError:
+        raise InputError(f"{file} holds no broker's keys; give another folder") from None
+    except OSError as error:
+        raise InputError(f"cannot keep keys in {folder}: {error.strerror}") from None
+
+
+def _write_private(file: Path, text: str) -> None:
+    """Write a file that its owner alone can read."""
+    file.unlink(missing_ok=True)
+    file.touch(mode=0o600)
+    file.write_text(text, encoding="utf-8")

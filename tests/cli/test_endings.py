@@ -1,0 +1,151 @@
+"""However it ends, there is a folder that says why, and everybody is told the same story."""
+
+import json
+import re
+import signal
+
+import pytest
+from cli_helpers import coordinate, expected_counts, published_counts, start
+
+from mpc_rr.results.folder import END
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def place(small, nats):
+    """A study whose lobby waits long, and the arguments to reach it."""
+    study = small / "study.toml"
+    study.write_text(re.sub("round_s = .*", "round_s = 20", study.read_text()))  # asks every 2 s
+    return small, [study, "--broker", nats.with_secrets()]
+
+
+def party(small, where, row, *more):
+    return start("party", *where, "--csv", small / "people.csv", "--row", row, *more)
+
+
+def ended(folder):
+    return json.loads((folder / END).read_text())["without_result"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_coordinator_that_is_stopped_tells_everybody_and_leaves_a_folder(place, how):
+    """Once SIGTERM, by which systemd and containers end a process, left nothing and told nobody."""
+    small, where = place
+    boss = coordinate(*where, "--out", small / "out")
+    ann = party(small, where, 1, "--name", "ann", "--out", small / "ann", "--yes")
+    boss.until_it_says("1 of 5 parties are there")
+    ann.finished = True  # it ends as badly
+    boss.send_signal(how)
+    code, _, err = boss.finish()
+    assert code == 130
+    assert err.splitlines()[-1] == "mpc-rr: interrupted"
+    told = json.loads((small / "out" / "result.json").read_text())
+    assert told["cause"] == "the coordinator was interrupted"
+    assert (small / "out" / "transcript.jsonl").read_text().count("\n") == 1, "the verdict"
+    code, _, err = ann.finish()
+    assert code == 1
+    assert "the coordinator says: the coordinator was interrupted" in err
+    assert ended(small / "ann") == {"ann": "the coordinator says: the coordinator was interrupted"}
+    assert "verdict" in (small / "ann" / "receipt.jsonl").read_text()
+
+
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_a_whole_run_that_is_stopped_leaves_a_folder(small, hosts):
+    """Once, often enough, a trace and nothing else."""
+    study = small / "scenario.toml"
+    study.write_text(study.read_text().replace("count = 5", "count = 6").replace(
+        "lobby_s = 60\n", "lobby_s = 600\n"
+    ))  # fmt: skip
+    text = study.read_text()
+    (small / "people.csv").write_text((small / "people.csv").read_text() + "no,low\n")
+    faults = '[faults]\nsilent = [{ party = "party-2", step = "hello" }]\n'
+    study.write_text(text + faults)
+    more = ["--hosts", hosts] if hosts else []
+    run = start("--log", "info", "run", study, "--out", small / "out", *more)
+    run.until_it_says("5 of 6 parties are there")
+    run.send_signal(signal.SIGTERM)
+    code, _, err = run.finish()
+    assert (code, err.splitlines()[-1]) == (130, "mpc-rr: interrupted")
+    told = json.loads((small / "out" / "result.json").read_text())
+    assert told["cause"] == "the coordinator was interrupted"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_party_that_is_stopped_leaves_its_seat_and_a_folder(place, how):
+    small, where = place
+    boss = coordinate(*where, "--out", small / "out", "--json")
+    ann = party(small, where, 1, "--name", "ann", "--out", small / "ann")
+    boss.until_it_says("1 of 5 parties are there")
+    ann.send_signal(how)
+    code, _, err = ann.finish()
+    assert (code, err.splitlines()[-1]) == (130, "mpc-rr: interrupted")
+    assert ended(small / "ann") == {"ann": "interrupted"}
+    boss.until_it_says("ann left: it was interrupted")
+    again = party(small, where, 1, "--name", "ann", "--json")
+    rest = start("host", *where, "--csv", small / "people.csv", "--rows", "2:5", "--json")
+    for process in (boss, again, rest):
+        code, out, err = process.finish()
+        assert code == 0, err
+        assert published_counts(json.loads(out)) == expected_counts()
+
+
+def test_a_party_that_died_comes_again_under_its_name(place):
+    """The broker says that it is gone. Once its own name was taken, and its seat kept empty."""
+    small, where = place
+    boss = coordinate(*where, "--out", small / "out", "--json")
+    ann = party(small, where, 1, "--name", "ann")
+    boss.until_it_says("1 of 5 parties are there")
+    ann.finished = True
+    ann.kill()
+    ann.wait()
+    again = party(small, where, 1, "--name", "ann", "--json")
+    boss.until_it_says("ann is gone and gives way")
+    rest = start("host", *where, "--csv", small / "people.csv", "--rows", "2:5", "--json")
+    for process in (boss, again, rest):
+        code, out, err = process.finish()
+        assert code == 0, err
+        assert published_counts(json.loads(out)) == expected_counts()
+
+
+def test_two_coordinators_of_one_study_are_noticed_by_all(place):
+    """Once each got half of the people, and both said that it was done."""
+    small, where = place
+    one, two = (coordinate(*where, "--out", small / f"out-{k}") for k in (1, 2))
+    people = start("host", *where, "--csv", small / "people.csv", "--out", small / "people")
+    code, _, err = people.finish()
+    assert code == 1
+    assert "two coordinators run study" in err
+    assert "say with --coordinator which one is meant" in err
+    assert len(ended(small / "people")) == 5
+    for boss in (one, two):
+        boss.finished = True
+        boss.send_signal(signal.SIGTERM)
+        boss.wait()
+    said = " ".join(boss.said()[1] for boss in (one, two))
+    assert "two coordinators run study" in said or "joins another run" in said
+
+
+def test_what_is_wrong_on_this_machine_is_told_before_what_follows_from_it(place):
+    """Once a host told the first party's complaint that others were missing."""
+    small, where = place
+    study = small / "study.toml"
+    study.write_text(study.read_text().replace("lobby_s = 600", "lobby_s = 3"))
+    state = small / "state"
+    (small / "people.csv").write_text(
+        (small / "people.csv").read_text().replace("sport,mood", "sport,mood,who", 1)
+    )
+    lines = (small / "people.csv").read_text().splitlines()
+    numbered = [lines[0], *(f"{line},p{k}" for k, line in enumerate(lines[1:], 1))]
+    (small / "people.csv").write_text("\n".join(numbered) + "\n")
+    boss = coordinate(*where, "--out", small / "out")
+    host = start(
+        "host", *where, "--csv", small / "people.csv", "--rows", "1:4", "--state", state,
+        "--id", "who", "--budget", "0", "--out", small / "host",
+    )  # fmt: skip
+    code, _, err = host.finish()
+    assert code in (1, 2)
+    assert err.splitlines()[-1].count("budget") >= 1
+    boss.finished = True
+    boss.send_signal(signal.SIGTERM)
+    boss.wait()
