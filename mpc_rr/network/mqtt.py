@@ -23,9 +23,9 @@ import math
 import re
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiomqtt
 
@@ -55,6 +55,7 @@ from mpc_rr.network.rights import draw_mailbox
 from mpc_rr.network.transport import AT_ONCE
 from mpc_rr.randomness import Randomness
 
+T = TypeVar("T")
 LOGGER = logging.getLogger("mpc_rr.network")
 LIBRARY = logging.getLogger("mpc_rr.library.mqtt")
 """Where aiomqtt and paho tell what they see; nobody reads it unless a program asks for it."""
@@ -255,7 +256,8 @@ class MqttConnection:
 
     async def _subscribe(self, client: aiomqtt.Client) -> None:
         try:
-            codes = await client.subscribe([(topic, AT_LEAST_ONCE) for topic in self._filters])
+            topics = [(topic, AT_LEAST_ONCE) for topic in self._filters]
+            codes = await heeded(client.subscribe(topics))
         except aiomqtt.MqttError as error:
             raise no_reading(self._url, self._root, error) from None
         if any(number(code) >= 128 for code in codes):
@@ -355,7 +357,7 @@ class MqttConnection:
     async def _say_here(self) -> None:
         if not self._coordinator and self._online.is_set() and self._client is not None:
             with contextlib.suppress(aiomqtt.MqttError):
-                await self._client.publish(self._up, HERE, qos=0)
+                await heeded(self._client.publish(self._up, HERE, qos=0))
 
     # ── sizes ──────────────────────────────────────────────────────────────────────────────────
 
@@ -497,7 +499,9 @@ class MqttConnection:
             async with asyncio.timeout(None) as patience:  # which ends when the connection does
                 self._unacknowledged.add(patience)
                 try:
-                    await client.publish(topic, payload, qos=AT_LEAST_ONCE, timeout=math.inf)
+                    await heeded(
+                        client.publish(topic, payload, qos=AT_LEAST_ONCE, timeout=math.inf)
+                    )
                 finally:
                     self._unacknowledged.discard(patience)
         except TimeoutError:
@@ -601,6 +605,21 @@ def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:
             loop.default_exception_handler(context)
 
     loop.set_exception_handler(handle)
+
+
+async def heeded(call: Awaitable[T]) -> T:
+    """What a call of aiomqtt returns, unless the task is cancelled meanwhile.
+
+    ``asyncio.wait_for`` before Python 3.12, which aiomqtt uses, forgets that it was cancelled if
+    what it waits for comes at the same moment: a Ctrl-C would be lost, and the study go on.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    before = task.cancelling()
+    found = await call
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return found
 
 
 async def _close(client: aiomqtt.Client) -> None:
