@@ -71,9 +71,7 @@ def test_values_and_words_are_what_they_were(tmp_path, name):
     write_results(result, folder)
     golden = json.loads((GOLDEN / f"{name}.json").read_text())
     study, found = scenario.study, read_folder(folder).file
-    told = json.loads(
-        json.dumps(format1.document(study.protocol.name, study.name, found.publication))
-    )
+    told = json.loads(json.dumps(format1.document(study, found.publication)))
     before = golden["result"]
     sheets = {
         str(path.relative_to(folder)): hashlib.sha256(

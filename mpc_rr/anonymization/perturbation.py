@@ -276,21 +276,20 @@ def possible_values(
 
     None if there is no such assignment: somebody's noise was wider.
 
-    A value can be hers if swapping it in leaves everybody else some value: if both lie on a cycle
-    of such swaps, that is in one strongly connected component (Dulmage & Mendelsohn).
+    Everybody's noise is as wide, so there is one if the values fit in the order of their size. A
+    value can be hers if swapping it in leaves everybody else some value: if both lie on a cycle of
+    such swaps, that is in one strongly connected component (Dulmage & Mendelsohn).
     """
     from scipy.sparse import csr_array  # noqa: PLC0415  (slow to start)
-    from scipy.sparse.csgraph import (  # noqa: PLC0415
-        connected_components,
-        maximum_bipartite_matching,
-    )
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
     if len(masked) != len(values):
         raise InputError(f"{len(masked)} masked values for {len(values)} values")
     own, all_values = np.asarray(masked), np.asarray(values)
     fits = np.abs(own[:, None] - all_values[None, :]) <= width
-    match = maximum_bipartite_matching(csr_array(fits), perm_type="column")
-    if (match < 0).any():
+    match = np.empty(len(own), dtype=np.intp)
+    match[np.argsort(own, kind="stable")] = np.argsort(all_values, kind="stable")
+    if not fits[np.arange(len(own)), match].all():
         return None
     between = csr_array(fits[:, match])
     _, component = connected_components(between, directed=True, connection="strong")

@@ -1,5 +1,6 @@
 """Commands on a result folder: query, synthesize, verify, report."""
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -59,8 +60,10 @@ def query(
         asked = escape(plain(wanted.in_words(schema)))
         Console().print(
             f"{asked}: {answer.count:,.0f} of {found.estimates.n:,} "
-            f"respondents ({answer.share:.1%}); "
-            f"with {level:.0%} confidence between {low:,.0f} and {high:,.0f}",
+            f"respondents ({answer.share:.1%}); with {level:.0%} confidence between "
+            f"{math.floor(low):,} and {math.ceil(high):,} of them, and between "
+            f"{answer.population[0]:.1%} and {answer.population[1]:.1%} of the population that "
+            "they were drawn from",
             highlight=False,
         )
 

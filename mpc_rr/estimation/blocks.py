@@ -115,14 +115,17 @@ def of_block(counts: Codes, table: Array, p: float) -> Array:
 
 
 def pooled(answered: Answered) -> Estimate:
-    """Eq. 4 on all blocks at once: unbiased, with standard errors that include sampling."""
+    """Eq. 4 on all blocks at once: unbiased, with standard errors that include sampling.
+
+    The errors are those at the nearest distribution: a cell that nobody answered is not certain.
+    """
     n = answered.n
     if n == 0:
         raise InputError("nobody has answered")
-    total, mean = answered.counts.sum(axis=0), answered.mean_table
-    shares = of_block(total, mean, answered.p)
-    reported = total / n
-    return Estimate(shares, np.sqrt(reported * (1 - reported) / n) / answered.p, n)
+    p, blocks = answered.p, answered.counts.sum(axis=1)
+    shares = of_block(answered.counts.sum(axis=0), answered.mean_table, p)
+    told = p * project_to_simplex(shares) + (1 - p) * answered.tables
+    return Estimate(shares, np.sqrt(blocks @ (told * (1 - told))) / (n * p), n)
 
 
 def likely(answered: Answered) -> Array:

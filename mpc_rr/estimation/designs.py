@@ -8,7 +8,7 @@ huge cluster is never needed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -27,7 +27,15 @@ from mpc_rr.estimation.distribution import (
 )
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.latent import Answers
-from mpc_rr.estimation.matrix import Array, Codes, KeepOrUniform, MatrixError, RRMatrix, Uniform
+from mpc_rr.estimation.matrix import (
+    Array,
+    Codes,
+    Dense,
+    KeepOrUniform,
+    MatrixError,
+    RRMatrix,
+    Uniform,
+)
 from mpc_rr.randomness import Randomness
 
 ENUMERABLE = 100_000_000
@@ -182,9 +190,17 @@ class Fitted:
             parts.setdefault(cluster, []).append(a)
         return [(cluster, sorted(part)) for cluster, part in parts.items()]
 
+    def told_together(self, attributes: Sequence[int]) -> bool:
+        """Whether these attributes were reported together: everybody reported all."""
+        return bool(self._parts(attributes))
+
+    def order(self, attributes: Sequence[int]) -> list[int]:
+        """The attributes as `randomization` has them: those of a cluster beside each other."""
+        return [a for _, part in self._parts(attributes) for a in part]
+
     def unbiased(self, attributes: Sequence[int]) -> Estimate:
         """Eq. (2) on the joint table of these attributes, with standard errors."""
-        order = [a for _, part in self._parts(attributes) for a in part]
+        order = self.order(attributes)
         randomization = self.randomization(attributes)
         estimate = unbiased(self.counts(order).reshape(randomization.sizes), randomization)
         shape = tuple(self.design.sizes[a] for a in order)
@@ -197,7 +213,7 @@ class Fitted:
 
     def subset(self, attributes: Sequence[int], subset: npt.ArrayLike) -> tuple[float, float]:
         """The unbiased share of a set of combinations, and its standard error."""
-        order = [a for _, part in self._parts(attributes) for a in part]
+        order = self.order(attributes)
         wanted = np.asarray(subset, dtype=np.float64)
         asked = tuple(self.design.sizes[a] for a in attributes)
         if wanted.shape != asked:
@@ -206,6 +222,26 @@ class Fitted:
         randomization = self.randomization(attributes)
         shape = randomization.sizes
         return subset_share(self.counts(order).reshape(shape), randomization, wanted.reshape(shape))
+
+    def meeting(self, wanted: Mapping[int, Sequence[int]]) -> tuple[Array, Kronecker]:
+        """How many reported to meet a conjunction, cluster by cluster, and how that was randomized.
+
+        A table with two categories for each cluster that the conjunction speaks of: its answers
+        meet their part of it (1), or do not (0). So nothing is enumerated, however many attributes
+        there are. Kept or uniform, an answer that does not stay meets it by chance.
+        """
+        meets, matrices = [], []
+        for cluster, part in self._parts(list(wanted)):
+            matrix = self.design.matrices[self.design.clusters.index(cluster)]
+            if not isinstance(matrix, KeepOrUniform):
+                raise MatrixError(f"cluster {cluster} is not kept or uniform")
+            columns = [np.isin(self.reported[:, a], list(wanted[a])) for a in part]
+            meets.append(np.logical_and.reduce(columns).astype(np.int64))
+            chance = math.prod(len(wanted[a]) / self.design.sizes[a] for a in part)
+            by_chance = (1 - matrix.keep) * np.array([1 - chance, chance])
+            matrices.append(Dense(matrix.keep * np.eye(2) + by_chance))
+        counts = count_combinations(np.stack(meets, axis=1), range(len(meets)), [2] * len(meets))
+        return counts, Kronecker(matrices)
 
     def cluster_joint(self, cluster: tuple[int, ...], repair: Repair = "project") -> Array:
         """The distribution of a whole cluster, shaped by its attributes."""

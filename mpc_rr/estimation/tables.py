@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.dependence import cramers_v
+from mpc_rr.estimation.dependence import dependence
 from mpc_rr.estimation.designs import Fitted
 from mpc_rr.estimation.distribution import Estimate, maximum_likelihood, project_to_simplex
 from mpc_rr.estimation.latent import CLASSES, draw_categories, latent_classes
@@ -264,11 +264,17 @@ def mutual_information(table: Array) -> float:
     return float((table[used] * np.log(table[used] / product[used])).sum())
 
 
-def dependence_matrix(tables: Mapping[tuple[int, int], Array] | Tables, attributes: int) -> Array:
-    """Cramér's V of every pair of a set of tables of shares; 0 where it is undefined."""
-    matrix = np.zeros((attributes, attributes))
+def dependence_matrix(
+    tables: Mapping[tuple[int, int], Array] | Tables, ordinal: Sequence[bool]
+) -> Array:
+    """The dependence of every pair of a set of tables of shares; 0 where it is undefined.
+
+    |Pearson r| where both attributes are ordinal, else Cramér's V.
+    """
+    matrix = np.zeros((len(ordinal), len(ordinal)))
     for (i, j), table in ((tuple(sorted(pair)), t) for pair, t in tables.items()):
-        matrix[i, j] = matrix[j, i] = cramers_v(table).value or 0.0
+        found = dependence(table, both_ordinal=ordinal[i] and ordinal[j])
+        matrix[i, j] = matrix[j, i] = found.value or 0.0
     return matrix
 
 

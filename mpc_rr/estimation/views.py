@@ -289,30 +289,40 @@ class ViewDesign:
             reports[view] = self.mechanisms[view].randomize(joint, rng)
         return ViewReports(drawn, reports)
 
-    def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:
-        """The unbiased table of some attributes, pooled over all views that hold them.
+    def holding(
+        self, reports: ViewReports, attributes: Sequence[int]
+    ) -> list[tuple[tuple[int, ...], float]]:
+        """The answered views that hold some attributes together, each with its weight.
 
-        Each view is weighted by what its reports tell about this table, by design.
+        The weights add up to 1; each is by what the view's reports tell about the table of these
+        attributes, by design.
         """
-        found, used, shape = [], [], tuple(self.sizes[a] for a in attributes)
-        for view in self.views:
-            if set(attributes) <= set(view) and len(reports.reports[view]):
-                mechanism = self.mechanisms[view]
-                cells = self.cells(view, attributes, reports.reports[view])
-                estimate = mechanism.estimate(cells, math.prod(shape))
-                found.append((_weight(mechanism, mechanism.size / math.prod(shape)), estimate))
-                used.append(mechanism)
-        if not found:
+        cells = math.prod(self.sizes[a] for a in attributes)
+        found = [
+            (view, len(reports.reports[view]) * _weight(mechanism, mechanism.size / cells))
+            for view, mechanism in self.mechanisms.items()
+            if set(attributes) <= set(view) and len(reports.reports[view])
+        ]
+        total = math.fsum(weight for _, weight in found)
+        return [(view, weight / total) for view, weight in found]
+
+    def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:
+        """The unbiased table of some attributes, pooled over all views that hold them."""
+        shape = tuple(self.sizes[a] for a in attributes)
+        held = self.holding(reports, attributes)
+        if not held:
             raise InputError(f"no reported view holds the attributes {attributes} together")
-        weights = np.array([weight * e.n for weight, e in found])
-        weights /= weights.sum()
-        shares = np.tensordot(weights, np.stack([e.shares for _, e in found]), axes=1)
+        cells, n = math.prod(shape), 0
+        shares, variances = np.zeros(cells), np.zeros(cells)
+        for view, weight in held:
+            reported = self.cells(view, attributes, reports.reports[view])
+            estimate = self.mechanisms[view].estimate(reported, cells)
+            shares += weight * estimate.shares
+            n += estimate.n
         feasible = np.clip(shares, 0, 1)
-        variances = sum(
-            w**2 * mechanism.variance(feasible, mechanism.size / math.prod(shape)) / e.n
-            for w, mechanism, (_, e) in zip(weights, used, found, strict=True)
-        )
-        n = sum(e.n for _, e in found)
+        for view, weight in held:
+            mechanism, answered = self.mechanisms[view], len(reports.reports[view])
+            variances += weight**2 * mechanism.variance(feasible, mechanism.size / cells) / answered
         return Estimate(shares.reshape(shape), np.sqrt(variances).reshape(shape), n)
 
     def _codes(self, view: tuple[int, ...], attribute: int, reports: Codes) -> Codes:
@@ -349,10 +359,9 @@ class ViewDesign:
         model = latent_classes(answers, self.sizes, len(reports.drawn), classes=classes)
         tables: dict[tuple[int, ...], Array] = {}
         precisions: dict[tuple[int, ...], float] = {}
-        answered = [view for view in self.views if len(reports.reports[view])]
         for pair in itertools.combinations(range(len(self.sizes)), 2):
             tables[pair], precisions[pair] = model.table(pair), 1e-9
-            if any(set(pair) <= set(view) for view in answered):
+            if self.holding(reports, pair):
                 estimate = self.estimate(reports, pair)
                 tables[pair] = shrunk(estimate, tables[pair])
                 precisions[pair] = 1 / float((estimate.standard_errors**2).sum())
@@ -369,6 +378,14 @@ class FittedViews:
     def answers(self) -> list[Answers]:
         """The reports as `mpc_rr.estimation.latent` wants them."""
         return self.design.answers(self.reports)
+
+    def order(self, attributes: Sequence[int]) -> list[int]:
+        """The attributes as they are reported: in any order."""
+        return list(attributes)
+
+    def told_together(self, attributes: Sequence[int]) -> bool:
+        """Whether somebody reported these attributes together."""
+        return bool(self.design.holding(self.reports, attributes))
 
     def unbiased(self, attributes: Sequence[int]) -> Estimate:
         """The table of some attributes that a view holds together, with standard errors."""

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtri
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import (
@@ -34,7 +35,9 @@ from mpc_rr.estimation.blocks import (
     respond,
 )
 from mpc_rr.estimation.combinations import Combination, CombinationView, combination_views
+from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.network.envelope import Message, Way, encode
 from mpc_rr.network.session import CoordinatorSession, PartySession, check_enough
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
@@ -58,6 +61,8 @@ ROUNDING = 1e-9
 EXACT = 1e-12
 """How far a printed bound on ε may be from what it is, relative to it, by rounding."""
 ANSWER = "block answer"
+WIDE_NEAR_ZERO = 3
+"""Since these rules a cell that nobody answered is not known for sure."""
 """Under which a party keeps what it answered."""
 
 
@@ -250,7 +255,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> CollectedBlocks:
         """The coordinator's part: ask block after block, and follow the answers."""
-        following = _Following(self, schema, rounded=session.rules >= 2)
+        following = _Following(self, schema, session.rules)
         answers: dict[str, bytes] = {}
         silent: list[str] = []
         faulty: dict[str, str] = {}
@@ -292,8 +297,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
 class _Following:
     """The tables of all combinations, as they follow the answers."""
 
-    def __init__(self, options: BlockAggregation, schema: Schema, *, rounded: bool) -> None:
-        self._rounded = rounded
+    def __init__(self, options: BlockAggregation, schema: Schema, rules: int) -> None:
+        self._rules = rules
         self._options, self._schema, self._views = options, schema, options.views(schema)
         combinations = [combination for view in self._views for combination in view]
         self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
@@ -340,7 +345,7 @@ class _Following:
             if counts.any():
                 answered = Answered(self._options.p, tables, counts)
                 self._tables[combination] = next_table(
-                    answered, self._options.floor, rounded=self._rounded
+                    answered, self._options.floor, rounded=self._rules >= 2
                 )
         self._begin_block()
 
@@ -353,10 +358,20 @@ class _Following:
             counts = np.array(self.counts[combination])
             if not counts.any():
                 return False
-            low, high = pooled(Answered(self._options.p, tables, counts)).interval(0.95)
-            if float((high - low).max()) / 2 > enough:
+            if self._half_width(Answered(self._options.p, tables, counts)) > enough:
                 return False
         return True
+
+    def _half_width(self, answered: Answered) -> float:
+        """Of the widest interval of a table, with 95 % confidence."""
+        if self._rules < WIDE_NEAR_ZERO:
+            told = answered.counts.sum(axis=0) / answered.n
+            error = float(np.sqrt(told * (1 - told) / answered.n).max()) / answered.p
+            return float(ndtri(0.975)) * error
+        found = cell_intervals(
+            pooled(answered).shares, BlockAnswers(answered.n, answered), "population"
+        )
+        return float((found.high - found.low).max()) / 2
 
     def preview(self) -> list[tuple[str, float]]:
         """The first table as it is now, for people to watch."""

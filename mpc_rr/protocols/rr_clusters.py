@@ -28,6 +28,7 @@ from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.privacy.disclosures import Caution, ClusteredResponse, Disclosure
 from mpc_rr.protocols.collection import (
     Answer,
@@ -44,6 +45,9 @@ from mpc_rr.publication.ending import Ending, Setting
 from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema
+
+BY_CORRELATION = 3
+"""Since these rules two ordered attributes are compared by their correlation."""
 
 
 class Clustering(Message, frozen=True):
@@ -120,9 +124,16 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
         return [matrix.epsilon for matrix in rr_independent(schema.sizes, keep).matrices]
 
-    def clusters_of(self, schema: Schema, tables: PairCounts | RandomizedPairs) -> Clusters:
-        """Step 2: the same for everybody who has the same tables."""
-        dependences = dependence_matrix(tables.pair_shares(), len(schema.sizes))
+    def clusters_of(
+        self, schema: Schema, tables: PairCounts | RandomizedPairs, rules: int = RULES
+    ) -> Clusters:
+        """Step 2: the same for everybody who has the same tables.
+
+        Two ordered attributes are as close as |r| says, others as V does (Expressions (8), (9)).
+        """
+        ordered = rules >= BY_CORRELATION
+        ordinal = [ordered and attribute.type == "ordinal" for attribute in schema.attributes]
+        dependences = dependence_matrix(tables.pair_shares(), ordinal)
         # Equal to the last digit on every machine, whatever its arithmetic rounds differently.
         dependences = np.round(dependences, 9)
         if self.method == "merge":
@@ -162,7 +173,7 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
         tables = await self.dependence.coordinator(session.sub("dependence"), schema)
-        clusters = self.clusters_of(schema, tables)
+        clusters = self.clusters_of(schema, tables, session.rules)
         await session.announce(Clustering(tuple(clusters)))
         design = self.design(schema, clusters)
         return await collect_coordinator(session, schema, design, tables)

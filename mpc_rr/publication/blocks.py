@@ -12,8 +12,10 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.combinations import Combination
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.tables import make_consistent
+from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.publication.crosstabs import share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
@@ -144,7 +146,8 @@ class CollectedBlocks(Ending, frozen=True):
             shaped = Estimate(
                 estimate.shares.reshape(shape), estimate.standard_errors.reshape(shape), estimate.n
             )
-            draft.tables.append(share_table(attributes, table, shaped))
+            limits = Limits.of(shaped.shares, BlockAnswers(self.n, answered))
+            draft.tables.append(share_table(attributes, table, shaped, limits))
             what = f"shares of {table_name(attributes)}"
             name = table_file("tables", number, attributes)
             draft.sheets.append(Sheet.of(name, what, table_csv(attributes, table)))

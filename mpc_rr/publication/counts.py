@@ -7,16 +7,20 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from mpc_rr.estimation.dependence import Dependence, dependence
+from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.hidden import HiddenCounts
+from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.suppression import HIDDEN, filled
 from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, Uncertainty
 from mpc_rr.publication.crosstabs import add_dependences, axes, flat, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting, fact
-from mpc_rr.publication.parts import Number, Participation, Publication, Sheet, Table
-from mpc_rr.publication.sheets import csv_text, pair_csv, table_file
+from mpc_rr.publication.parts import LEVEL, Number, Participation, Publication, Sheet, Table
+from mpc_rr.publication.sheets import pair_csv, table_file
 from mpc_rr.schema import Schema
 
 
@@ -70,19 +74,34 @@ class PairCounts(Ending, frozen=True):
             tables = [table / self.n for table in filled(layout, self.tables, self.n)]
         return dict(zip(layout.pairs, tables, strict=True))
 
-    def dependences(self) -> dict[tuple[int, int], Dependence]:
-        """The dependence of each pair of attributes, in the order of the tables.
+    def strengths(self) -> dict[tuple[int, int], Strength]:
+        """How strongly each pair of attributes depends on each other, in the order of the tables.
 
-        Where counts are noisy or hidden it is that of the best guess, and has no p-value.
+        Limits are for the population; where counts are hidden, for the respondents.
         """
-        attributes, pairs = self.schema.attributes, PairLayout(self.schema.sizes).pairs
-        tables = dict(zip(pairs, self.tables, strict=True)) if self.exact else self.pair_shares()
+        attributes, layout = self.schema.attributes, PairLayout(self.schema.sizes)
+        hidden = HiddenCounts(layout, self.tables, self.n) if self.suppressed_below else None
         found = {}
-        for i, j in pairs:
-            both_ordinal = attributes[i].type == attributes[j].type == "ordinal"
-            here = dependence(tables[i, j], both_ordinal=both_ordinal)
-            found[i, j] = here if self.exact else replace(here, p_value=None)
+        for number, (i, j) in enumerate(layout.pairs):
+            ordinal = attributes[i].type == attributes[j].type == "ordinal"
+            if hidden is not None:
+                found[i, j] = hidden.strength(number, both_ordinal=ordinal)
+                continue
+            shares, uncertainty = self._estimate(number)
+            limits = strength(shares, uncertainty, both_ordinal=ordinal)
+            if self.exact and not ordinal:  # that of the respondents, no category left out
+                limits = replace(limits, value=cramers_v(self.tables[number]).value)
+            found[i, j] = limits
         return found
+
+    def _estimate(self, number: int) -> tuple[Array, Uncertainty]:
+        """The unbiased table of shares, and how uncertain it is."""
+        counts = self.tables[number]
+        if not self.noise:
+            return counts / self.n, ExactCounts(self.n)
+        # How many there are is known, so noise in the sum of a table is taken off again.
+        put_right = counts - (counts.sum() - self.n) / counts.size
+        return put_right / self.n, NoisyCounts(self.n, self.noise**2)
 
     def participation(self, study: Setting) -> Participation:
         """Those who were there and not lost."""
@@ -104,24 +123,25 @@ class PairCounts(Ending, frozen=True):
         pairs = PairLayout(self.schema.sizes).pairs
         strongest = pairs[0]
         with draft.part("the dependences"):
-            found = self.dependences()
+            found = self.strengths()
             add_dependences(
                 draft,
                 self.schema,
                 found,
                 title="How strongly each pair of answers depends on each other",
+                known="exactly" if self.exact else "in part" if self.suppressed_below else "noisy",
             )
-            draft.sheets.append(self._dependence_sheet(found))
-            strongest = max(found, key=lambda pair: found[pair].value or 0.0)
+            strongest = max(found, key=lambda pair: abs(found[pair].value or 0.0))
         for number, ((i, j), counts) in enumerate(zip(pairs, self.tables, strict=True), start=1):
             attributes = (self.schema.attributes[i], self.schema.attributes[j])
             shown = self._shown(counts)
             errors = flat(np.full(counts.shape, self.noise)) if self.noise else None
+            low, high = self._limits(number - 1)
             draft.tables.append(
                 Table(
                     name=table_name(attributes), axes=axes(attributes), kind="count",
                     values=tuple(count for row in shown for count in row), n=self.n,
-                    standard_errors=errors, main=(i, j) == strongest,
+                    standard_errors=errors, low=low, high=high, main=(i, j) == strongest,
                 )
             )  # fmt: skip
             name = table_file("pairs", number, attributes)
@@ -164,9 +184,9 @@ class PairCounts(Ending, frozen=True):
             return rows
         return [[None if count == HIDDEN else count for count in row] for row in rows]
 
-    def _dependence_sheet(self, found: dict[tuple[int, int], Dependence]) -> Sheet:
-        names = self.schema.names
-        lines: list[list[object]] = [["attribute_1", "attribute_2", "measure", "value", "p_value"]]
-        for (i, j), d in found.items():
-            lines.append([names[i], names[j], d.measure, d.value, d.p_value])
-        return Sheet.of("dependence.csv", "the dependence of each pair", csv_text(lines))
+    def _limits(self, number: int) -> tuple[tuple[Number, ...] | None, tuple[Number, ...] | None]:
+        """Of the true counts, where there is noise in them."""
+        if not self.noise:
+            return None, None
+        found = cell_intervals(*self._estimate(number), "respondents", LEVEL)
+        return flat(found.low * self.n), flat(found.high * self.n)

@@ -20,6 +20,7 @@ from mpc_rr.estimation.domain import Domain, listed
 from mpc_rr.estimation.estimates import Estimates, QueryAnswer
 from mpc_rr.estimation.matrix import Codes, Uniform
 from mpc_rr.estimation.raking import Adjustment, adjust
+from mpc_rr.estimation.strength import Strength
 from mpc_rr.estimation.views import FittedViews
 from mpc_rr.publication.crosstabs import axes, flat, share_table, table_name
 from mpc_rr.publication.parts import Table
@@ -87,7 +88,8 @@ class NamedEstimates:
         if isinstance(self.fitted, FittedViews) and not self._are_in_a_view(wanted):
             raise InputError(f"nobody reported {', '.join(names)} together; ask for fewer at once")
         estimate = self.fitted.unbiased(wanted)
-        return share_table(attributes, project_to_simplex(estimate.shares), estimate)
+        limits = self._estimates.limits(wanted)
+        return share_table(attributes, project_to_simplex(estimate.shares), estimate, limits)
 
     def _are_in_a_view(self, wanted: tuple[int, ...]) -> bool:
         assert isinstance(self.fitted, FittedViews)
@@ -96,26 +98,27 @@ class NamedEstimates:
 
     @cached_property
     def pairs(self) -> dict[Pair, Table]:
-        """The tables of all pairs by the best estimator: latent classes, overruled by much data.
+        """The tables of all pairs that were reported together, by the best estimator.
 
-        Standard errors are those of the unbiased estimate that each table comes from.
+        Latent classes, overruled by much data. Standard errors are those of the unbiased estimate
+        that each table comes from.
         """
         found = {}
-        for (i, j), shares in self._estimates.pair_tables.items():
-            both = (self.schema.attributes[i], self.schema.attributes[j])
-            estimate = self.fitted.unbiased((i, j))
-            found[both[0].name, both[1].name] = share_table(both, shares, estimate)
+        for pair in self._estimates.pairs_told:
+            both = (self.schema.attributes[pair[0]], self.schema.attributes[pair[1]])
+            shares, estimate = self._estimates.pair_tables[pair], self._estimates.unbiased(*pair)
+            table = share_table(both, shares, estimate, self._estimates.limits(pair))
+            found[both[0].name, both[1].name] = table
         return found
 
-    def dependences(self) -> dict[Pair, float | None]:
-        """How strongly each pair depends on each other, from the estimated tables.
+    def dependences(self) -> dict[Pair, Strength]:
+        """How strongly each pair depends on each other, with limits for the population.
 
-        |Pearson r| of two attributes with an order, else Cramér's V; None where it is undefined.
+        Pearson's r of two attributes with an order, else Cramér's V.
         """
-        found = self._estimates.dependences()
-        return {
-            (self.domain.names[i], self.domain.names[j]): d.value for (i, j), d in found.items()
-        }
+        names = self.domain.names
+        found = self._estimates.strengths()
+        return {(names[i], names[j]): strength for (i, j), strength in found.items()}
 
     def query(self, condition: str, level: float = 0.95) -> QueryAnswer:
         """How many meet a condition such as ``sex=Female & income=">50K"``, with an interval."""

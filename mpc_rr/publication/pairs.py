@@ -2,12 +2,14 @@
 
 import hashlib
 
-from mpc_rr.estimation.dependence import Dependence
 from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
+from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.pairs import Counts, PairLayout
-from mpc_rr.estimation.tables import dependence_matrix, shrunk_table
+from mpc_rr.estimation.strength import strength
+from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.estimation.uncertainty import RandomizedReports
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting
 from mpc_rr.publication.parts import Participation, Publication, Sheet
@@ -79,15 +81,17 @@ class RandomizedPairs(Ending, frozen=True):
         return draft.publication()
 
     def _publish_tables(self, draft: Draft) -> None:
-        attributes, shares = self.schema.attributes, {}
-        for number, ((i, j), estimate) in enumerate(self.estimates().items(), start=1):
-            both, table = (attributes[i], attributes[j]), shrunk_table(estimate)
-            shares[i, j] = table
+        attributes, strengths = self.schema.attributes, {}
+        for number, (pair, estimate) in enumerate(self.estimates().items(), start=1):
+            both = (attributes[pair[0]], attributes[pair[1]])
+            uncertainty = RandomizedReports(self.n, self._randomization(number - 1, *pair))
+            shares, limits = shrunk_table(estimate), Limits.of(estimate.shares, uncertainty)
+            ordinal = both[0].type == both[1].type == "ordinal"
+            strengths[pair] = strength(estimate.shares, uncertainty, both_ordinal=ordinal)
             reported = self.counts[number - 1]
-            draft.tables.append(share_table(both, table, estimate, reported=reported))
+            draft.tables.append(share_table(both, shares, estimate, limits, reported=reported))
             name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
-            draft.sheets.append(Sheet.of(name, what, table_csv(both, table)))
+            draft.sheets.append(Sheet.of(name, what, table_csv(both, shares)))
         with draft.part("the dependences"):
-            values = dependence_matrix(shares, len(attributes))
-            found = {(i, j): Dependence("cramers_v", float(values[i, j]), None) for i, j in shares}
-            add_dependences(draft, self.schema, found, title="Estimated dependence of each pair")
+            title = "Estimated dependence of each pair"
+            add_dependences(draft, self.schema, strengths, title=title)

@@ -23,9 +23,12 @@ Number = Whole | float | None
 """None: hidden, or it cannot be told."""
 Cell = str | Whole | float | tuple[str, ...] | None
 """Of a listing; several strings are names of attributes that belong together."""
-Kind = Literal["text", "attribute", "count", "share", "degree", "p-value", "epsilon", "number"]
-"""How a value is written: ``share`` as a percentage, ``degree`` as a number from 0 to 1 with a bar,
-``attribute`` by the label of the attribute (or of several)."""
+Kind = Literal[
+    "text", "attribute", "count", "share", "degree", "limit", "p-value", "epsilon", "number"
+]
+"""How a value is written: ``share`` as a percentage, ``degree`` (from −1 to 1) with a bar, two
+``limit`` columns beside each other as one interval, ``attribute`` by the label of the attribute (or
+of several)."""
 LEVEL = 0.95
 """The confidence of all intervals."""
 
@@ -107,7 +110,10 @@ class Table(_Part, frozen=True, kw_only=True):
     standard_errors: tuple[Number, ...] | None = None
     low: tuple[Number, ...] | None = None
     high: tuple[Number, ...] | None = None
-    """Limits of each cell, with 95 % confidence."""
+    """Limits of each cell, with 95 % confidence, for whom the table ``speaks_of``."""
+    respondents_low: tuple[Number, ...] | None = None
+    respondents_high: tuple[Number, ...] | None = None
+    """The same for these very respondents, where it speaks of the population."""
     unbiased: tuple[Number, ...] | None = None
     """Before it was made a proper distribution: may be negative, and adds up without bias."""
     reported: tuple[int, ...] | None = None
@@ -267,7 +273,8 @@ def publication_fault(found: Publication) -> str | None:
     """Why this cannot be shown or written as it stands, or None."""
     for table in found.tables:
         cells = math.prod(table.shape)
-        layers = (table.values, table.standard_errors, table.low, table.high, table.unbiased,
+        layers = (table.values, table.standard_errors, table.low, table.high,
+                  table.respondents_low, table.respondents_high, table.unbiased,
                   table.reported)  # fmt: skip
         if not cells or any(layer is not None and len(layer) != cells for layer in layers):
             return f"table {table.name!r} has not one value for each of its cells"

@@ -2,20 +2,21 @@
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from mpc_rr.errors import listing
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
-from mpc_rr.publication.crosstabs import add_dependences, axes, flat, share_table, table_name
+from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
     Absence,
@@ -28,7 +29,6 @@ from mpc_rr.publication.parts import (
     Publication,
     Quantity,
     Sheet,
-    Table,
     ViewsDesign,
 )
 from mpc_rr.publication.sheets import csv_text, table_csv, table_file
@@ -36,6 +36,8 @@ from mpc_rr.schema import Schema
 
 REPORTS = "reports.csv"
 CODE_BYTES = 2
+MOST_WEIGHED = 10_000_000
+"""Of larger clusters the shares of all combinations are not worked out, for weights."""
 CELL_BYTES = 4
 
 
@@ -127,8 +129,8 @@ class Collected(Ending, frozen=True):
             Column(name="epsilon", label="ε", kind="epsilon"),
         )
         rows = tuple((c.attributes, c.keep, c.epsilon) for c in clusters)
-        with draft.part("the weights of RR-Adjustment"):
-            draft.sheets.append(self._reports())
+        with draft.part("the sheet of reports"):
+            draft.sheets.append(self._reports(draft))
         _say_who_answered(draft, self.n, len(self.asked), self.digest)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
@@ -138,13 +140,21 @@ class Collected(Ending, frozen=True):
         design = ClusterDesign(epsilon=self.design.epsilon, clusters=clusters, sheet=REPORTS)
         return draft.publication(randomization=design)
 
-    def _reports(self) -> Sheet:
-        weights = adjusted_weights(Fitted(self.design, self.reported)).tolist()
-        lines: list[list[object]] = [["party", *self.schema.names, "weight"]]
+    def _reports(self, draft: Draft) -> Sheet:
+        largest = max(math.prod(self.schema.sizes[a] for a in c) for c in self.design.clusters)
+        weighed = largest <= MOST_WEIGHED
+        if not weighed:
+            draft.note(
+                f"Reports have no weights by RR-Adjustment: a cluster has {largest:,} "
+                f"combinations, more than the {MOST_WEIGHED:,} whose shares can be worked out."
+            )
+        fitted = Fitted(self.design, self.reported)
+        weights = [(w,) for w in adjusted_weights(fitted).tolist()] if weighed else [()] * self.n
+        lines: list[list[object]] = [["party", *self.schema.names, *["weight"] * weighed]]
         rows = decoded(self.reported, self.schema)
         for party, row, weight in zip(self.answered, rows, weights, strict=True):
-            lines.append([party, *row, weight])
-        what = "each party's randomized record, and its weight by RR-Adjustment"
+            lines.append([party, *row, *weight])
+        what = "each party's randomized record" + ", and its weight by RR-Adjustment" * weighed
         return Sheet.of(REPORTS, what, csv_text(lines))
 
 
@@ -169,29 +179,55 @@ def announced_digest(digest: bytes) -> Quantity:
 
 def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
     """What randomized records tell: shares of every answer, tables and dependences of all pairs."""
-    schema = estimates.schema
     with draft.part("the shares of single answers"):
-        for marginal in estimates.marginals():
-            table = share_table(
-                (marginal.attribute,), marginal.shares, marginal.unbiased, main=True
-            )
-            draft.tables.append(table)
-            draft.figures.append(Figure(kind="intervals", of=table.name))
-    with draft.part("the tables of pairs and their dependences"):
-        # A p-value would suppose counts of true answers, which these are not.
-        found = {pair: replace(d, p_value=None) for pair, d in estimates.dependences().items()}
-        title = "How strongly answers depend on each other, as estimated"
-        add_dependences(draft, schema, found, title=title, main=False)
-        for number, (i, j) in enumerate(PairLayout(schema.sizes).pairs, start=1):
-            both, shares = (schema.attributes[i], schema.attributes[j]), estimates.pair_tables[i, j]
-            draft.tables.append(
-                Table(
-                    name=table_name(both), axes=axes(both), kind="share", values=flat(shares),
-                    n=estimates.n, speaks_of="population",
-                )
-            )  # fmt: skip
-            name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
-            draft.sheets.append(Sheet.of(name, what, table_csv(both, shares)))
+        _publish_marginals(draft, estimates)
+    with draft.part("the dependences"):
+        add_dependences(
+            draft,
+            estimates.schema,
+            estimates.strengths(),
+            title="How strongly answers depend on each other, as estimated",
+            main=False,
+        )
+    with draft.part("the tables of pairs"):
+        _publish_pairs(draft, estimates)
+
+
+def _publish_marginals(draft: Draft, estimates: Estimates) -> None:
+    for marginal in estimates.marginals():
+        table = share_table(
+            (marginal.attribute,),
+            marginal.shares,
+            marginal.unbiased,
+            estimates.limits((marginal.place,)),
+            main=True,
+        )
+        draft.tables.append(table)
+        draft.figures.append(Figure(kind="intervals", of=table.name))
+    untold = [a.name for k, a in enumerate(estimates.schema.attributes)
+              if not estimates.fitted.told_together((k,))]  # fmt: skip
+    if untold:
+        draft.warn(f"Nobody reported {listing(untold)}: nothing is known of it.")
+
+
+def _publish_pairs(draft: Draft, estimates: Estimates) -> None:
+    schema = estimates.schema
+    pairs = PairLayout(schema.sizes).pairs
+    for number, (i, j) in enumerate(pairs, start=1):
+        if (i, j) not in estimates.pairs_told:
+            continue
+        both = (schema.attributes[i], schema.attributes[j])
+        shares, estimate = estimates.pair_tables[i, j], estimates.unbiased(i, j)
+        draft.tables.append(share_table(both, shares, estimate, estimates.limits((i, j))))
+        name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
+        draft.sheets.append(Sheet.of(name, what, table_csv(both, shares)))
+    untold = len(pairs) - len(estimates.pairs_told)
+    if untold:
+        draft.warn(
+            f"{untold} of {len(pairs)} pairs of attributes were reported together by nobody: they "
+            "have no table, and how strongly they depend on each other cannot be told. More "
+            "respondents, or larger views, would tell it."
+        )
 
 
 # ── One view of each ───────────────────────────────────────────────────────────────────────────

@@ -28,7 +28,13 @@ def data_frame(table: "Table", *, errors: bool) -> Any:
     index = axes[0] if len(axes) == 1 else pandas.MultiIndex.from_product(axes)
     layers: dict[str, Sequence[Number] | None] = {table.kind: table.values}
     if errors:
-        layers |= {"standard_error": table.standard_errors, "low": table.low, "high": table.high}
+        layers |= {
+            "standard_error": table.standard_errors,
+            "low": table.low,
+            "high": table.high,
+            "respondents_low": table.respondents_low,
+            "respondents_high": table.respondents_high,
+        }
     there = {name: _series(pandas, cells) for name, cells in layers.items() if cells is not None}
     return pandas.DataFrame(there).set_axis(index)
 

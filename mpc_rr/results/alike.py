@@ -15,26 +15,18 @@ DIGITS_OF_LARGE = 12
 ZERO = 1e-12
 """What is no further from each other than this is the same: sums of what cancels out, like 1e-17,
 differ in all their digits."""
-ZERO_DEPENDENCE = 1e-7
-"""The same for degrees of dependence: how far a table is from independence has no more digits than
-its cells."""
 FRACTION = re.compile(r"-?[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?")
 
 
-def alike(one: Any, other: Any, zero: float = ZERO) -> bool:
-    """Whether two documents of plain values are the same, but for the last digits of fractions.
-
-    Fractions are also the same if they are no further than ``zero`` from each other.
-    """
+def alike(one: Any, other: Any) -> bool:
+    """Whether two documents of plain values are the same, but for the last digits of fractions."""
     if isinstance(one, float) and isinstance(other, float):
         digits = DIGITS if abs(one) < LARGE else DIGITS_OF_LARGE
-        return math.isclose(one, other, rel_tol=10.0**-digits, abs_tol=zero)
+        return math.isclose(one, other, rel_tol=10.0**-digits, abs_tol=ZERO)
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(alike(one[key], other[key], zero) for key in one)
+        return one.keys() == other.keys() and all(alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(
-            alike(a, b, zero) for a, b in zip(one, other, strict=True)
-        )
+        return len(one) == len(other) and all(map(alike, one, other))
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 

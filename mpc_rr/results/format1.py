@@ -22,7 +22,6 @@ from mpc_rr.privacy.disclosures import (
     bounded,
 )
 from mpc_rr.privacy.odds import certainty
-from mpc_rr.publication.crosstabs import MEASURES
 from mpc_rr.publication.ending import dropped_out
 from mpc_rr.publication.parts import (
     Absence,
@@ -35,10 +34,12 @@ from mpc_rr.publication.parts import (
     Table,
     ViewsDesign,
 )
+from mpc_rr.results import earlier
 from mpc_rr.results.format import ProtocolHead, ResultFile, StudyHead, TranscriptHead
+from mpc_rr.schema import Schema
+from mpc_rr.study.definition import Study
 
 REPORTS = "reports.csv"
-IDENTIFIERS = {words: identifier for identifier, words in MEASURES.items()}
 
 
 def read(result: Mapping[str, Any]) -> ResultFile:
@@ -113,9 +114,9 @@ HEAD = frozenset(
 """What a ``result.json`` of format 1 says of every study."""
 
 
-def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
+def document(study: Study, found: Publication) -> dict[str, Any]:
     """What a ``result.json`` of format 1 says of a study that ended well, without its head."""
-    people = found.participation
+    people, protocol = found.participation, study.protocol.name
     assert people is not None
     assert found.privacy is not None
     return {
@@ -128,9 +129,28 @@ def document(protocol: str, study: str, found: Publication) -> dict[str, Any]:
             ],
             "unconfirmed": list(people.unconfirmed),
         },
-        "privacy": _privacy(found.privacy, study, people.present),
+        "privacy": _privacy(found.privacy, study.name, people.present),
         **KINDS[protocol](found, people),
+        **_dependence(found, study.schema, p_values=protocol == "exact_pairs"),
     }
+
+
+def compared(said: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Each part that a folder says, with what is expected, so that the same is the same today.
+
+    Degrees of dependence are squared (`earlier.squared`); errors of blocks are no longer those.
+    """
+    return {key: (_comparable(key, said[key]), _comparable(key, expected[key])) for key in expected}
+
+
+def _comparable(key: str, part: Any) -> Any:
+    if key not in ("dependence", "tables") or not isinstance(part, list):
+        return part
+    if not all(isinstance(row, dict) for row in part):
+        return part
+    if key == "tables":
+        return [{k: v for k, v in row.items() if k != "standard_errors"} for row in part]
+    return [row | {"value": earlier.square(row.get("value"))} for row in part]
 
 
 def _privacy(privacy: Privacy, study: str, present: int | None) -> dict[str, Any]:
@@ -247,21 +267,17 @@ def _number(found: Publication, name: str) -> Number:
     return 0
 
 
-def _dependence(found: Publication, *, p_values: bool) -> list[dict[str, Any]]:
-    listing = _listing(found, "dependence")
-    values = {row[:2]: row[2:] for row in listing.rows}
+def _dependence(found: Publication, schema: Schema, *, p_values: bool) -> dict[str, Any]:
+    if found.listing(earlier.DEPENDENCE) is None:
+        return {}
     rows = []
-    for table in found.tables:
-        pair = tuple(axis.attribute for axis in table.axes)
-        if len(pair) < 2:
-            continue
-        measure, value, *p_value = values[pair]
-        row: dict[str, Any] = {"attributes": list(pair), "measure": IDENTIFIERS[str(measure)]}
-        row["value"] = value
+    for pair, degree in earlier.dependences(found, schema).items():
+        row: dict[str, Any] = {"attributes": list(pair), "measure": degree.measure}
+        row["value"] = degree.value
         if p_values:
-            row["p_value"] = p_value[0] if p_value else None
+            row["p_value"] = degree.p_value
         rows.append(row)
-    return rows
+    return {"dependence": rows}
 
 
 def _listing(found: Publication, name: str) -> Listing:
@@ -272,7 +288,6 @@ def _listing(found: Publication, name: str) -> Listing:
 def _counts(found: Publication, people: Participation) -> dict[str, Any]:
     return {
         "pairs": [_axes(t) | {"counts": _nested(t, t.values)} for t in found.tables],
-        "dependence": _dependence(found, p_values=True),
         "single_person_cells": _value(found, "single_person_cells"),
         "noise_standard_deviation": _number(found, "noise_standard_deviation"),
         "suppressed_below": _number(found, "suppressed_below"),
@@ -293,7 +308,6 @@ def _pairs(found: Publication, people: Participation) -> dict[str, Any]:
             }
             for t in found.tables
         ],
-        "dependence": _dependence(found, p_values=False),
         **_lost(people),
     }
 
@@ -323,7 +337,6 @@ def _collected(found: Publication, people: Participation) -> dict[str, Any]:
             for t in found.tables
             if len(t.axes) == 1
         ],
-        "dependence": _dependence(found, p_values=False),
     }
 
 

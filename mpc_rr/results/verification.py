@@ -40,11 +40,11 @@ from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.ending import Ending, published, who_took_part
-from mpc_rr.publication.parts import Absence, Participation, Publication, Sheet, Table
+from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
 from mpc_rr.publication.sheets import as_before
-from mpc_rr.results import format1
+from mpc_rr.results import earlier, format1
 from mpc_rr.results.absences import with_reasons
-from mpc_rr.results.alike import ZERO, ZERO_DEPENDENCE, alike, texts_alike
+from mpc_rr.results.alike import alike, texts_alike
 from mpc_rr.results.claims import CannotTell, Claim, Contradicted, Findings
 from mpc_rr.results.closing import CLOSING, Closing, in_order, read_closing, sha256_of
 from mpc_rr.results.folder import (
@@ -143,10 +143,8 @@ UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 NO_FORMULAS = 2
 """Since these rules, and some time before, no cell of a sheet is a formula."""
 
-DEPENDENCES = ("dependence", "listings")
-"""Parts of a result, in format 1 and since, with degrees of dependence."""
-
 P = TypeVar("P", bound=msgspec.Struct)
+Named = TypeVar("Named", Table, Listing)
 
 
 @dataclass(frozen=True)
@@ -513,55 +511,83 @@ class _Examined:
         listed, due = ([(s.name, s.what) for s in some.sheets] for some in (there, expected))
         _same(("sheets", listed, due))
         for sheet, mine in zip(there.sheets, self.publication.sheets, strict=True):
-            if sheet.sha256 != mine.sha256 and not self._holds(mine):
+            if sheet.sha256 != mine.sha256 and not self._holds(mine.name, mine.text):
                 raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
         exactly = all(said == due for _, said, due in facts) and there.sheets == expected.sheets
         return "" if exactly else LAST_DIGITS
 
     def _published_in_other_words(self) -> str:
         """What numbers say, whatever the sentences around them are now."""
-        there, expected = (_numbers(p) for p in (self.folder.file.publication, self.publication))
-        _same(*((part, there[part], expected[part]) for part in expected))
-        listed, due = (
-            [sheet.name for sheet in some.sheets]
-            for some in (self.folder.file.publication, self.publication)
-        )
-        _same(("sheets", listed, due))
-        for sheet in self.publication.sheets:
-            if not self._holds(sheet):
-                raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
+        there, now = self.folder.file.publication, self.publication
+        if self.rules < earlier.LIMITS:
+            self._published_without_limits(there, now)
+        else:
+            _same(*((part, *pair) for part, pair in _numbers(there, now).items()))
+        for name, text in self._sheets_of_then().items():
+            if not self._holds(name, text):
+                raise DoesNotHold(f"{name} is not what follows from the transcript")
         return "quantities, tables and listings"
+
+    def _published_without_limits(self, there: Publication, now: Publication) -> None:
+        """Everything but how uncertain it is, which was worked out otherwise."""
+        numbers = _numbers(there, now)
+        tables = [earlier.layers(*both) for both in _both(there.tables, now.tables, "tables")]
+        numbers["tables"] = ([then for then, _ in tables], [due for _, due in tables])
+        listed = []
+        for then, due in _both(there.listings, now.listings, "listings"):
+            if due.name == earlier.DEPENDENCE:
+                due_rows = earlier.listing(now, self.study.schema)
+                listed.append((earlier.squared(then.rows), earlier.squared(due_rows)))
+            else:
+                listed.append((earlier.rows(then), earlier.rows(due)))
+        numbers["listings"] = ([then for then, _ in listed], [due for _, due in listed])
+        _same(*((part, *pair) for part, pair in numbers.items()))
+
+    def _sheets_of_then(self) -> dict[str, str]:
+        """The sheets that must be there, and what must stand in them."""
+        due = {sheet.name: sheet.text for sheet in self.publication.sheets}
+        if self.rules < earlier.LIMITS and earlier.DEPENDENCE_SHEET in due:
+            text = earlier.sheet(self.publication, self.study.schema)
+            due |= {} if text is None else {earlier.DEPENDENCE_SHEET: text}
+            if text is None:
+                del due[earlier.DEPENDENCE_SHEET]
+        if self.folder.version > 1:
+            listed = [sheet.name for sheet in self.folder.file.publication.sheets]
+            _same(("sheets", sorted(listed), sorted(due)))
+        return due
 
     def _published_in_format1(self) -> str:
         replayed = Replayed(self.study, self.members, self.publication)
         found = replayed.with_reasons(self.folder.file.publication.participation)
         if self.study.protocol.name not in format1.KINDS:
             raise DoesNotHold(f"result.json: format 1 has no protocol {self.study.protocol.name!r}")
-        expected = format1.document(self.study.protocol.name, self.study.name, found)
+        expected = format1.document(self.study, found)
         there = self.folder.original
         strangers = set(there) - format1.HEAD - set(expected)
         if strangers:
             raise DoesNotHold(f"result.json: {min(strangers)!r} has no place in format 1")
-        _same(*((key, there.get(key), value) for key, value in _in_json(expected).items()))
+        said = {key: there.get(key) for key in expected}
+        _same(*((key, *pair) for key, pair in format1.compared(said, _in_json(expected)).items()))
         return ""
 
     def _sheets(self) -> str:
         if self.folder.version == 1:
-            sheets = self.publication.sheets
-            wrong = (s for s in sheets if not self._holds(s))
+            due = self._sheets_of_then()
+            wrong = [name for name, text in due.items() if not self._holds(name, text)]
         else:
             sheets = self.folder.file.publication.sheets
-            wrong = (s for s in sheets if sha256_of(self._file(s.name)).hex() != s.sha256)
-        for sheet in wrong:
-            raise DoesNotHold(f"{sheet.name} is not what follows from the transcript")
-        return f"{len(sheets)} files"
+            due = {sheet.name: sheet.sha256 for sheet in sheets}
+            wrong = [n for n, digest in due.items() if sha256_of(self._file(n)).hex() != digest]
+        if wrong:
+            raise DoesNotHold(f"{wrong[0]} is not what follows from the transcript")
+        return f"{len(due)} files"
 
-    def _holds(self, sheet: Sheet) -> bool:
+    def _holds(self, name: str, text: str) -> bool:
         """Whether the folder has this sheet, as it is written today or was before."""
-        held = self._file(sheet.name)
-        if texts_alike(held, sheet.text):
+        held = self._file(name)
+        if texts_alike(held, text):
             return True
-        return self.rules < NO_FORMULAS and texts_alike(held, as_before(sheet.text))
+        return self.rules < NO_FORMULAS and texts_alike(held, as_before(text))
 
     def _file(self, name: str) -> str:
         try:
@@ -785,32 +811,34 @@ def _unless_contradicted(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
     return claims
 
 
-def _numbers(publication: Publication) -> dict[str, Any]:
-    """What a publication says besides sentences: names, axes and values."""
+def _numbers(*some: Publication) -> dict[str, tuple[Any, ...]]:
+    """What publications say besides sentences: names, axes and values, of each."""
     return {
-        "quantities": [
-            (q.name, q.value, q.kind, q.standard_error, q.low, q.high)
-            for q in publication.quantities
-        ],
-        "tables": [
-            [getattr(table, field) for field in Table.__struct_fields__]
-            for table in publication.tables
-        ],
-        "listings": [
-            (listed.name, [(c.name, c.kind) for c in listed.columns], listed.rows)
-            for listed in publication.listings
-        ],
-        "randomization": publication.randomization,
+        "quantities": tuple(
+            [(q.name, q.value, q.kind, q.standard_error, q.low, q.high) for q in p.quantities]
+            for p in some
+        ),
+        "tables": tuple(
+            [[getattr(table, field) for field in Table.__struct_fields__] for table in p.tables]
+            for p in some
+        ),
+        "listings": tuple(
+            [(li.name, [(c.name, c.kind) for c in li.columns], li.rows) for li in p.listings]
+            for p in some
+        ),
+        "randomization": tuple(p.randomization for p in some),
     }
+
+
+def _both(there: Sequence[Named], now: Sequence[Named], part: str) -> list[tuple[Named, Named]]:
+    """Parts of the same names, one of each."""
+    _same((part, [one.name for one in there], [other.name for other in now]))
+    return list(zip(there, now, strict=True))
 
 
 def _same(*facts: tuple[str, Any, Any], source: str = "what follows from the transcript") -> None:
     plain = ((key, *map(msgspec.to_builtins, pair)) for key, *pair in facts)
-    wrong = [
-        repr(key)
-        for key, said, expected in plain
-        if not alike(said, expected, ZERO_DEPENDENCE if key in DEPENDENCES else ZERO)
-    ]
+    wrong = [repr(key) for key, said, expected in plain if not alike(said, expected)]
     if wrong:
         be = "are" if len(wrong) > 1 else "is"
         raise DoesNotHold(f"result.json: {', '.join(wrong)} {be} not {source}")

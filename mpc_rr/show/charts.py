@@ -66,7 +66,7 @@ def intervals(
 
 
 def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], float | None]) -> str:
-    """Degrees from 0 to 1 between each two of the labels."""
+    """Degrees from −1 to 1 between each two of the labels."""
     n = len(labels)
     parts = []
     for place, label in enumerate(labels):
@@ -83,7 +83,7 @@ def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], fl
             x, y = LABELS + CELL * other, HEAD + CELL * place
             value = values.get((place, other), values.get((other, place)))
             known = (min(place, other), max(place, other)) in values and place != other
-            shade = f'style="--degree:{value:.3f}"' if value is not None and known else ""
+            shade = f'style="--degree:{abs(value):.3f}"' if value is not None and known else ""
             kind = "cell" if value is not None and known else "none"
             parts.append(
                 f'<rect class="{kind}" {shade} x="{x}" y="{y}" width="{CELL - 2}" '
@@ -91,7 +91,7 @@ def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], fl
             )
             if known:
                 text = CANNOT_BE_TOLD if value is None else f"{value:.2f}"
-                ink = "on" if value is not None and value > 0.5 else "off"
+                ink = "on" if value is not None and abs(value) > 0.5 else "off"
                 parts.append(
                     f'<text class="{ink}" x="{x + CELL / 2 - 1}" y="{y + CELL / 2 + 3}" '
                     f'text-anchor="middle">{text}</text>'

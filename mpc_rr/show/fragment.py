@@ -128,12 +128,10 @@ def _quantities(quantities: Sequence[Quantity], words: Words) -> str:
 def _listing(listed: Listing, found: Publication, words: Words) -> str:
     drawn = [f for f in found.figures if f.of == listed.name and f.kind == "heat_map"]
     picture = "".join(_heat_map(listed, figure, words) for figure in drawn)
-    rows = [
-        [words.cell(value, column.kind) for value, column in zip(row, listed.columns, strict=True)]
-        for row in listed.rows
-    ]
-    numeric = [column.kind not in ("text", "attribute") for column in listed.columns]
-    table = rows_table([column.label for column in listed.columns], rows, numeric)
+    columns = words.columns(listed)
+    rows = list(zip(*(texts for _, texts in columns), strict=True))
+    numeric = [column.kind not in ("text", "attribute") for column, _ in columns]
+    table = rows_table([column.label for column, _ in columns], rows, numeric)
     if picture:
         table = f"<details><summary>The same as a table</summary>{table}</details>"
     caption = f'<p class="dim">{text_of(listed.caption)}</p>' if listed.caption else ""

@@ -7,13 +7,16 @@ from rich.text import Text
 
 from mpc_rr.errors import listing, plain, plain_lines
 from mpc_rr.privacy.disclosures import Unstated
-from mpc_rr.publication.parts import Listing, Publication, Table
+from mpc_rr.publication.parts import Cell, Listing, Publication, Table
 from mpc_rr.schema import Schema
 from mpc_rr.show.words import HIDDEN, Words, absences, number, price
 
 MOST_TABLES = 6
 """So many tables of cells are shown; the others are in the folder."""
 BAR = 20
+DEGREE_BAR = 10
+WIDE = 100
+"""On a narrower terminal degrees have no bars."""
 WORDS = {"count": "counts", "share": "shares"}
 ENDS = ("from", "to")
 
@@ -47,7 +50,7 @@ def show_publication(console: Console, found: Publication, schema: Schema) -> No
     parts += _quantities(found, words)
     for listed in found.listings:
         if listed.main:
-            parts += _listing(listed, words)
+            parts += _listing(listed, words, bars=console.width >= WIDE)
     parts += _shares([t for t in found.tables if t.main and len(t.axes) == 1], words)
     parts += _tables([t for t in found.tables if t.main and len(t.axes) > 1], words)
     for note in found.notes:
@@ -80,22 +83,24 @@ def _quantities(found: Publication, words: Words) -> list[Text]:
     return lines
 
 
-def _listing(listed: Listing, words: Words) -> list[RenderableType]:
+def _listing(listed: Listing, words: Words, *, bars: bool) -> list[RenderableType]:
     table = RichTable(title=line(listed.title), title_justify="left")
-    for column in listed.columns:
+    columns: list[list[RenderableType]] = []
+    for column, texts in words.columns(listed):
         left = column.kind in ("text", "attribute")
         table.add_column(line(column.label), justify="left" if left else "right", overflow="fold")
-        if column.kind == "degree":
+        columns.append([Text(text) for text in texts])
+        if column.kind == "degree" and bars:
             table.add_column(Text(""))
-    for row in listed.rows:
-        cells: list[RenderableType] = []
-        for value, column in zip(row, listed.columns, strict=True):
-            cells.append(Text(words.cell(value, column.kind)))
-            if column.kind == "degree":
-                degree = value if isinstance(value, float | int) else 0.0
-                cells.append(ProgressBar(1.0, degree, width=BAR))
-        table.add_row(*cells)
+            columns.append([_degree(value) for value in listed.column(column.name)])
+    for row in zip(*columns, strict=True):
+        table.add_row(*row)
     return [table, Text(plain_lines(listed.caption), style="dim")] if listed.caption else [table]
+
+
+def _degree(value: Cell) -> ProgressBar:
+    degree = abs(value) if isinstance(value, float | int) else 0.0
+    return ProgressBar(1.0, degree, width=DEGREE_BAR)
 
 
 def _shares(tables: list[Table], words: Words) -> list[RenderableType]:

@@ -1,11 +1,12 @@
 """How values are written for people, and under which labels."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
 from mpc_rr.errors import listing, plain
 from mpc_rr.privacy.disclosures import Privacy
-from mpc_rr.publication.parts import Absence, Cell, Kind, Participation, Table
+from mpc_rr.publication.parts import Absence, Cell, Column, Kind, Listing, Participation, Table
 from mpc_rr.schema import Schema
 
 CANNOT_BE_TOLD = "–"
@@ -40,8 +41,8 @@ def number(value: float | None, kind: Kind) -> str:
             return f"{value:,}" if whole else f"{value:,.1f}"
         case "share":
             return f"{value:.1%}"
-        case "degree":
-            return f"{value:.3f}"
+        case "degree" | "limit":
+            return f"{value:.2f}".replace("-", "−")
         case "p-value":
             return f"{value:.2g}"
         case _:
@@ -58,6 +59,15 @@ def price(privacy: Privacy) -> str:
     failing = f" (δ = {privacy.local_delta:.2g})" if privacy.local_delta else ""
     spent = f"Taking part cost each party {most}ε = {privacy.local_epsilon:.3g}{failing} in all."
     return f"{spent} {privacy.in_words}"
+
+
+def _between(low: Cell, high: Cell) -> str:
+    """An interval, rounded outwards: what is printed holds, too."""
+    ends = [
+        rounded(end * 100) / 100 if isinstance(end, float | int) else None
+        for rounded, end in ((math.floor, low), (math.ceil, high))
+    ]
+    return "…".join(number(end, "limit") for end in ends)
 
 
 class Words:
@@ -92,6 +102,17 @@ class Words:
         if isinstance(value, tuple):
             return self.attributes(value)
         return number(value, kind)
+
+    def columns(self, listed: Listing) -> list[tuple[Column, list[str]]]:
+        """The columns of a listing as people read them: two limits are one interval."""
+        found = [(c, [self.cell(v, c.kind) for v in listed.column(c.name)]) for c in listed.columns]
+        for place, ((low, _), (high, _)) in reversed(list(enumerate(itertools.pairwise(found)))):
+            if low.kind == high.kind == "limit":
+                label = f"{low.label} … {high.label}"
+                both = Column(name=low.name, label=label, kind="limit")
+                ends = zip(listed.column(low.name), listed.column(high.name), strict=True)
+                found[place : place + 2] = [(both, [_between(a, b) for a, b in ends])]
+        return found
 
     def title(self, table: Table) -> str:
         """What a table shows."""

@@ -29,6 +29,8 @@ from mpc_rr.estimation.blocks import (
     pooled,
     respond,
 )
+from mpc_rr.estimation.intervals import cell_intervals
+from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.network.session.replay import DoesNotHold
 from mpc_rr.protocols import block_aggregation
 from mpc_rr.protocols.block_aggregation import (
@@ -134,7 +136,7 @@ def test_whoever_is_silent_is_left_out_of_her_block_only():
 def test_nobody_is_asked_once_enough_is_known():
     """Who is not asked gives away nothing, and the books say so."""
     books = Books()
-    protocol = msgspec.structs.replace(BLOCKS, enough=0.6)
+    protocol = msgspec.structs.replace(BLOCKS, p=0.8, enough=0.4)
     study = make_study(N, SIZES, protocol=protocol, minimum=20)
     outcome, ends = simulate(study, RECORDS, party=books.party())
     found = outcome.result
@@ -145,12 +147,15 @@ def test_nobody_is_asked_once_enough_is_known():
         assert ends[name].epsilon == 0
         assert books[name].ledger.spent == 0
     for combination in found.shown:
-        low, high = pooled(found.answered(combination)).interval(0.95)
-        assert (high - low).max() / 2 <= 0.6
+        answered = found.answered(combination)
+        limits = cell_intervals(
+            pooled(answered).shares, BlockAnswers(answered.n, answered), "population"
+        )
+        assert (limits.high - limits.low).max() / 2 <= 0.4
 
 
 def test_a_study_that_stopped_early_can_be_verified(tmp_path):
-    protocol = msgspec.structs.replace(BLOCKS, enough=0.6)
+    protocol = msgspec.structs.replace(BLOCKS, p=0.8, enough=0.4)
     result = run(protocol, minimum=20)
     assert result.outcome.result.not_asked
     write_results(result, tmp_path / "run")

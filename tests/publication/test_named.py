@@ -73,7 +73,10 @@ def test_dependences_are_keyed_by_pairs_of_names(named, records):
     strength = dependences_of_records(records, SCHEMA.sizes, ordinal=[False, True, True])
     assert {pair: d.value for pair, d in found.items()} == DOMAIN.by_pair(strength)
     estimated = named.dependences()
-    assert max(estimated, key=estimated.get) == ("size", "worn")
+    strongest = estimated["size", "worn"]
+    assert max(estimated, key=lambda pair: abs(estimated[pair].value)) == ("size", "worn")
+    assert strongest.measure == "pearson_r"
+    assert strongest.low <= found["size", "worn"].value <= strongest.high
 
 
 def test_conditions_are_asked_in_words(named, records):

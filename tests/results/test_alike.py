@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.protocols.rr_independent import RRIndependent
-from mpc_rr.results.alike import ZERO_DEPENDENCE, alike, texts_alike
+from mpc_rr.results.alike import alike, texts_alike
 from mpc_rr.results.closing import sha256_of
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import LAST_DIGITS, PUBLISHED, SHEETS, claims_of
@@ -51,14 +51,6 @@ def test_what_is_as_good_as_zero_is_the_same():
     assert alike(0.25, 0.25 + 5e-13)
     assert not alike(1e-13, 2e-12)
     assert not alike(1e-9, 1.01e-9)
-
-
-def test_how_far_a_table_is_from_independence_has_no_more_digits_than_its_cells():
-    """An honest folder of format 1 was contradicted on another processor: 3.6e-9 was 3.8e-17."""
-    rows = [["a", "b", "Cramér's V", 3.6e-9]]
-    assert alike(rows, [["a", "b", "Cramér's V", 0.0]], ZERO_DEPENDENCE)
-    assert not alike(rows, [["a", "b", "Cramér's V", 3.6e-7]], ZERO_DEPENDENCE)
-    assert not alike(rows, [["a", "b", "Cramér's V", 0.0]])
 
 
 def test_documents_of_another_shape_are_not_alike():

@@ -842,8 +842,10 @@ def test_who_says_that_a_folder_is_older_is_contradicted(folders, tmp_path):
     document["rules"] = 1
     document["publication"]["findings"][0]["text"] = "90 % smoke"
     (folder / "result.json").write_text(json.dumps(document))
-    contradicted(folder, v.STATED, "'rules' are older than those that the coordinator signed")
+    older = "'rules' are older than those that the coordinator signed"
+    contradicted(folder, v.STATED, older, more=[v.PUBLISHED])  # it had no limits then
     (folder / "closing.json").unlink()
+    contradicted(folder, v.PUBLISHED, "'listings' is not what follows from the transcript")
     words = judged(folder, "not confirmable")
     assert v.WORDS in words
     assert v.CLOSED in words

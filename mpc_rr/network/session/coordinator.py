@@ -65,9 +65,10 @@ RULES = 3
 """The rules by which results are made, and told. 0: those of result format 1. Since 1, dice and not
 names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
-sum, disclosures say how many parties may pool what they know, and receipts are not said to show why
-an answer is missing. Where a rule or a published sentence changes, this goes up, and what older
-folders hold in other words is no contradiction."""
+sum, disclosures say how many parties may pool what they know, receipts are not said to show why an
+answer is missing, and dependences and shares have limits that hold near 0 and 1. Where a rule or a
+published sentence changes, this goes up, and what older folders hold in other words is no
+contradiction."""
 
 
 class CoordinatorSession(ABC):

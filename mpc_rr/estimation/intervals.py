@@ -1,0 +1,150 @@
+"""Intervals of estimated shares that hold near 0 and 1: one method for every way of answering.
+
+A share q is inside if the estimate is not surprisingly far from it: its tail under q, by a shifted
+gamma distribution (Pearson III) with the right variance and skewness *at q*, is at least half of
+what the level leaves. The estimate is put between 0 and 1 before, never the limits after.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammainc, gammaincc, ndtr, ndtri
+
+from mpc_rr.errors import InputError
+from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.uncertainty import (
+    Cumulants,
+    ExactCounts,
+    Subsets,
+    Target,
+    Uncertainty,
+)
+
+HALVINGS = 45
+NEARLY_NORMAL = 1e-4
+TINY = 1e-18
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Lower and upper limits, of one or many."""
+
+    low: Array
+    high: Array
+
+    def transposed(self, axes: Sequence[int]) -> "Interval":
+        """The same with the axes in another order."""
+        return Interval(self.low.transpose(axes), self.high.transpose(axes))
+
+    def around(self, values: Array) -> "Interval":
+        """Wide enough to hold these values, too: what is published lies within its limits."""
+        return Interval(np.minimum(self.low, values), np.maximum(self.high, values))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Of an estimated table, for the population and for the respondents themselves."""
+
+    population: Interval
+    respondents: Interval
+
+    @classmethod
+    def of(cls, estimate: Array, uncertainty: Uncertainty, level: float = 0.95) -> "Limits":
+        """Of an unbiased table, in its shape."""
+        return cls(
+            cell_intervals(estimate, uncertainty, "population", level),
+            cell_intervals(estimate, uncertainty, "respondents", level),
+        )
+
+    def transposed(self, axes: Sequence[int]) -> "Limits":
+        """The same with the axes in another order."""
+        return Limits(self.population.transposed(axes), self.respondents.transposed(axes))
+
+
+def cell_intervals(
+    estimate: Array, uncertainty: Uncertainty, of: Target, level: float = 0.95
+) -> Interval:
+    """Of each cell of an unbiased table, in its shape."""
+    flat = estimate.ravel()
+    subsets = np.eye(flat.size, dtype=bool)
+    found = subset_intervals(flat, subsets, uncertainty, project_to_simplex(flat), of, level)
+    return Interval(found.low.reshape(estimate.shape), found.high.reshape(estimate.shape))
+
+
+def subset_intervals(
+    estimates: Array,
+    subsets: Subsets,
+    uncertainty: Uncertainty,
+    fit: Array,
+    of: Target,
+    level: float = 0.95,
+) -> Interval:
+    """Of the shares of sets of cells, from their unbiased estimates.
+
+    ``fit`` is a proper table near the truth, flat: how shares within a set are distributed.
+    """
+    if not 0 < level < 1:
+        raise InputError(f"a confidence level lies between 0 and 1, not {level}")
+    seen = np.clip(estimates, 0.0, 1.0)
+    if isinstance(uncertainty, ExactCounts) and of == "respondents":
+        return Interval(seen, seen)
+    tail, cumulants = (1 - level) / 2, uncertainty.cumulants(subsets, fit, of)
+    near = uncertainty.step(subsets)
+    stretched = _Stretched(seen, cumulants, uncertainty, subsets, float(ndtri(1 - tail)))
+
+    def above(q: Array) -> Array:
+        """How probably an estimate is at least as large as this one."""
+        return 1 - stretched.below(q, -near)
+
+    def below(q: Array) -> Array:
+        return stretched.below(q, near)
+
+    zero, one = np.zeros_like(seen), np.ones_like(seen)
+    low = np.where(above(zero) >= tail, 0.0, _last(lambda q: above(q) < tail, zero, seen))
+    high = np.where(below(one) >= tail, 1.0, _last(lambda q: below(q) >= tail, seen, one))
+    return Interval(np.minimum(low, seen), np.maximum(high, seen))
+
+
+@dataclass(frozen=True)
+class _Stretched:
+    """Distribution of the estimates around true shares, with longer tails where noise has them."""
+
+    seen: Array
+    cumulants: Cumulants
+    uncertainty: Uncertainty
+    subsets: Subsets
+    quantile: float
+
+    def below(self, q: Array, by: Array) -> Array:
+        """How probably an estimate is at most the one that was seen, moved by so much."""
+        variance, third = self.cumulants(q)
+        kurtosis = self.uncertainty.kurtosis(self.subsets, variance)
+        distance = (self.seen - q) / (1 + kurtosis * (self.quantile**2 - 3) / 24)
+        chance = shifted_gamma(distance + by, variance, third)
+        return np.where(variance > TINY, chance, np.sign(self.seen - q) / 2 + 0.5)
+
+
+def shifted_gamma(distance: Array, variance: Array, third: Array) -> Array:
+    """P(X − mean ≤ distance) of a variable with this variance and third cumulant (Pearson III)."""
+    deviation = np.sqrt(np.maximum(variance, 1e-200))
+    z = np.asarray(distance / deviation)
+    skewness = np.asarray(third / deviation**3)
+    small = np.abs(skewness) < NEARLY_NORMAL
+    safe = np.where(small, 1.0, skewness)
+    shape = 4 / safe**2
+    place = np.maximum(shape + np.sign(safe) * np.sqrt(shape) * z, 0.0)
+    gamma = np.where(safe > 0, gammainc(shape, place), gammaincc(shape, place))
+    return np.asarray(np.where(small, ndtr(z), gamma))
+
+
+def _last(inside: Callable[[Array], npt.NDArray[np.bool_]], first: Array, last: Array) -> Array:
+    """From ``first`` on, the last point that is inside, by halving."""
+    low, high = first.copy(), last.copy()
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        yes = inside(middle)
+        low, high = np.where(yes, middle, low), np.where(yes, high, middle)
+    return np.asarray((low + high) / 2)

@@ -1,0 +1,379 @@
+"""How strongly two attributes depend on each other, from an uncertain table: with an interval.
+
+Cramér's V and the signed Pearson correlation of ranks, each with limits, a test of independence
+and one of three verdicts: at least so strong, at most so strong, or it cannot be told. The method
+is one for every way of answering (`mpc_rr.estimation.uncertainty`):
+
+V. Rare categories are merged until each of the rest is told from nothing. φ² of the merged table is
+a quadratic form of the estimate; under a true φ² = t its distribution is a shifted gamma with the
+right mean, variance and skewness, which is inverted for t.
+
+r. A correlation ρ is inside if the estimate is no further from it than 1.96 standard deviations
+at ρ.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.intervals import shifted_gamma
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.uncertainty import (
+    BlockAnswers,
+    ExactCounts,
+    Target,
+    Uncertainty,
+    sampling_covariance,
+)
+
+Verdict = Literal["at least", "at most", "cannot be told"]
+WEAK = 0.3
+"""Whatever is surely at most this is told as such."""
+LOWER_TAIL, UPPER_TAIL = 0.02, 0.025
+"""Of many tables without dependence, two in a hundred will be said to have some."""
+QUANTILE = 1.959964
+FEW_CELLS = 30
+TOLD_APART, TOLD_APART_WIDELY = 3.0, 5.0
+"""How many standard errors a category must have to stay by itself: in small tables, in others."""
+FEWEST = 5.0
+"""How many people a category must have to stay by itself."""
+SMOOTHING = 2.0
+HALVINGS = 40
+
+Groups = tuple[tuple[int, ...], ...]
+"""Categories of one attribute, those that were merged together."""
+
+
+@dataclass(frozen=True)
+class Strength:
+    """A degree of dependence: from 0 to 1 (V), or from −1 to 1 (r)."""
+
+    measure: Literal["cramers_v", "pearson_r"]
+    value: float | None
+    """None where nothing can be told."""
+    low: float
+    high: float
+    p_value: float | None = None
+    """Of independence; of the population only."""
+    by_chance: float = 0.0
+    """How probably independent attributes would look at least as dependent."""
+    groups: tuple[Groups, Groups] | None = None
+    """For V: of which categories the limits speak, where rare ones had to be merged."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said at this budget."""
+        if self.value is None:
+            return "cannot be told"
+        if (self.low > 0 or self.high < 0) and self.by_chance < LOWER_TAIL:
+            return "at least"
+        return "at most" if max(abs(self.low), abs(self.high)) <= WEAK else "cannot be told"
+
+    @property
+    def bound(self) -> float | None:
+        """At least, or at most, so strong, whatever the sign."""
+        if self.verdict == "cannot be told":
+            return None
+        if self.verdict == "at least":
+            return self.low if self.low > 0 else -self.high
+        return max(abs(self.low), abs(self.high))
+
+
+def strength(
+    estimate: Array, uncertainty: Uncertainty, of: Target = "population", *, both_ordinal: bool
+) -> Strength:
+    """By the measure that fits the types of the two attributes."""
+    measure = pearson_strength if both_ordinal else cramers_v_strength
+    return measure(estimate, uncertainty, of)
+
+
+def nearby(estimate: Array, uncertainty: Uncertainty) -> Array:
+    """A proper table near an unbiased one, at which its covariances are worked out.
+
+    Independence, plus as much of the dependence as is not noise.
+    """
+    margins = [project_to_simplex(estimate.sum(axis=axis)) for axis in (1, 0)]
+    independent = np.outer(*margins)
+    difference = estimate - independent
+    energy = float((difference**2).sum())
+    noise = float(np.trace(uncertainty.covariance(independent.ravel())))
+    kept = max(0.0, 1 - (noise / energy) ** 2) if energy > 0 else 0.0
+    return project_to_simplex(independent + kept * difference)
+
+
+# ── Cramér's V ─────────────────────────────────────────────────────────────────────────────────
+
+
+def cramers_v_strength(
+    estimate: Array, uncertainty: Uncertainty, of: Target = "population"
+) -> Strength:
+    """V of the unbiased table of a pair, with its limits."""
+    statistic = _Phi2(estimate, uncertainty, of)
+    if not statistic.told:
+        return Strength("cramers_v", None, 0.0, 1.0, groups=statistic.groups)
+    low, high = statistic.limits()
+    value = math.sqrt(min(max(statistic.seen - statistic.bias, 0.0) / statistic.most, 1.0))
+    by_chance = 1 - statistic.cdf(statistic.seen, 0.0)
+    p_value = by_chance if of == "population" else None
+    value = min(max(value, low), high)
+    return Strength("cramers_v", value, low, high, p_value, by_chance, statistic.groups)
+
+
+class _Phi2:
+    """φ² of a table whose rare categories are merged, and its distribution under any true φ²."""
+
+    def __init__(self, estimate: Array, uncertainty: Uncertainty, of: Target) -> None:
+        n, reports = uncertainty.n, uncertainty.reports
+        shape, covariance = estimate.shape, uncertainty.covariance
+        fit = nearby(estimate, uncertainty).ravel()
+        at_fit = covariance(fit)
+        exact = of == "respondents" and isinstance(uncertainty, ExactCounts)
+        self.groups = _told_apart(estimate, at_fit, uncertainty, exact=exact)
+        rows, columns = map(len, self.groups)
+        self.told = min(rows, columns) >= 2
+        if not self.told:
+            return
+        sums = [_sums(g, size) for g, size in zip(self.groups, shape, strict=True)]
+        merged = np.asarray(np.kron(*sums), dtype=np.float64)
+        table = sums[0] @ estimate @ sums[1].T
+        self._table = table / table.sum()
+        self._sampling = 1 / reports - (1 / n if of == "respondents" else 0.0)
+        a, b = self._table.sum(axis=1), self._table.sum(axis=0)
+        self._independent = np.outer(a, b)
+        self._difference = self._table - self._independent
+        self.seen = float((self._difference**2 / self._independent).sum())
+        self.most = min(rows, columns) - 1.0
+        self._freedom = (rows - 1) * (columns - 1)
+
+        null = np.outer(*(project_to_simplex(estimate.sum(axis=k)) for k in (1, 0))).ravel()
+        at_null = covariance(null)
+        spread = at_null - (sampling_covariance(null, n) if of == "respondents" else 0.0)
+        form = np.kron(_without(a), _without(b)) / np.sqrt(self._independent.ravel())
+        over = form @ merged
+        gamma = over @ spread @ over.T
+        self.bias = float(np.trace(gamma))
+        self._bias_of_sampling = self._sampling * float(
+            np.trace(over @ sampling_covariance(null, 1) @ over.T)
+        )
+        self._squares = float((gamma * gamma).sum())
+        self._cubes = float(((gamma @ gamma) * gamma).sum())
+        if self._squares > 0:
+            more = 1 + uncertainty.excess(null, merged, form.T @ form) / 2 / self._squares
+            self._squares *= more
+            self._cubes *= more**2.5
+        slope = merged.T @ _slope(self._table).ravel()
+        largest = max(self.seen, 1e-12)
+        by_mechanism = [
+            max(float(slope @ (matrix - sampling_covariance(shares, reports)) @ slope), 0.0)
+            / (4 * largest)
+            for matrix, shares in ((at_null, null), (at_fit, fit))
+        ]
+        self._at_null, self._at_fit = by_mechanism
+        near = sums[0] @ fit.reshape(shape) @ sums[1].T
+        self._fitted = _phi2(near)
+        self._inflation = 1.0
+        linear, surplus = self._at_fit + self._linear(self.seen)[0], self.seen - self.bias
+        if self._freedom > 1 and surplus > 2 * math.sqrt(2 * self._squares) and linear > 0:
+            share = (linear * largest - self._squares) / surplus / linear
+            self._inflation = min(max(share, 1.0), 3.0)
+
+    def _linear(self, truth: float) -> tuple[float, float]:
+        """Sampling: variance over 4φ², and third cumulant, of φ² at a table with this φ²."""
+        if self._sampling <= 0 or truth <= 0 or self.seen <= 0:
+            return 0.0, 0.0
+        table = self._independent + math.sqrt(truth / self.seen) * self._difference
+        table = np.maximum(table, 0.0)
+        table /= table.sum()
+        slope = _slope(table)
+        slope -= (table * slope).sum()
+        variance = float((table * slope**2).sum()) * self._sampling
+        third = float((table * slope**3).sum()) * self._sampling**2
+        return variance / 4 / max(_phi2(table), 1e-12), third
+
+    def cdf(self, seen: float, truth: float) -> float:
+        """How probably φ² comes out at most like this, if it is so in truth."""
+        by_sampling, third = self._linear(truth)
+        way = min(math.sqrt(truth / self._fitted), 2.0) if self._fitted > 1e-9 else 0.0
+        between = self._at_null + way * (self._at_fit - self._at_null)
+        linear = self._inflation * (max(between, min(self._at_null, self._at_fit)) + by_sampling)
+        if self._freedom == 1:
+            deviation = math.sqrt(max(self.bias if truth == 0 else linear, 1e-300))
+            root, true_root = math.sqrt(seen), math.sqrt(truth)
+            return float(
+                ndtr((root - true_root) / deviation) - ndtr((-root - true_root) / deviation)
+            )
+        mean = truth + self.bias - self._bias_of_sampling * truth / self.most
+        variance = 2 * self._squares + 4 * linear * truth
+        skew = 8 * self._cubes + 24 * linear**2 * truth + third
+        return float(shifted_gamma(np.array(seen - mean), np.array(variance), np.array(skew)))
+
+    def limits(self) -> tuple[float, float]:
+        """Of V."""
+        if self.bias <= 1e-15:
+            value = math.sqrt(min(self.seen / self.most, 1.0))
+            return value, value
+        low = 0.0
+        if 1 - self.cdf(self.seen, 0.0) < LOWER_TAIL:
+            low = _last(lambda t: 1 - self.cdf(self.seen, t) < LOWER_TAIL, 0.0, self.most)
+        seen, high = max(self.seen, self.bias), self.most
+        if seen < self.most:
+            high = _last(lambda t: self.cdf(seen, t) >= UPPER_TAIL, min(low, self.most), self.most)
+        return math.sqrt(low / self.most), math.sqrt(max(high, low) / self.most)
+
+
+def _told_apart(
+    estimate: Array, covariance: Array, uncertainty: Uncertainty, *, exact: bool
+) -> tuple[Groups, Groups]:
+    """Categories that can be told from nothing; the rare ones merged."""
+    rows, columns = estimate.shape
+    wide = estimate.size > FEW_CELLS or isinstance(uncertainty, BlockAnswers)
+    factor = TOLD_APART_WIDELY if wide else TOLD_APART
+    by_cell = covariance.reshape(rows, columns, rows, columns)
+    found = []
+    for axis, spread in ((1, by_cell.sum(axis=(1, 3))), (0, by_cell.sum(axis=(0, 2)))):
+        margin = estimate.sum(axis=axis)
+
+        def rare(group: list[int], m: Array = margin, s: Array = spread) -> bool:
+            share = float(m[group].sum())
+            if exact:
+                return share <= 0
+            error = math.sqrt(max(float(s[np.ix_(group, group)].sum()), 0.0))
+            return share < factor * error or share * uncertainty.n < FEWEST
+
+        found.append(_merged(margin, rare))
+    return found[0], found[1]
+
+
+def _merged(margin: Array, rare: Callable[[list[int]], bool]) -> Groups:
+    kept = sorted(
+        ([k] for k in range(margin.size) if not rare([k])), key=lambda group: margin[group[0]]
+    )
+    alone = {group[0] for group in kept}
+    pool = [k for k in range(margin.size) if k not in alone]
+    while pool and rare(pool) and kept:
+        pool += kept.pop(0)
+    groups = [*kept, pool] if pool else kept
+    return tuple(sorted(tuple(sorted(group)) for group in groups))
+
+
+def _sums(groups: Groups, size: int) -> Array:
+    """The matrix that sums the categories of each group."""
+    found = np.zeros((len(groups), size))
+    for row, group in enumerate(groups):
+        found[row, list(group)] = 1
+    return found
+
+
+def _without(margin: Array) -> Array:
+    """The projection off the root of a margin."""
+    root = np.sqrt(margin)
+    return np.asarray(np.eye(margin.size) - np.outer(root, root))
+
+
+def _phi2(table: Array) -> float:
+    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
+    return float(((table - expected) ** 2 / np.maximum(expected, 1e-12)).sum())
+
+
+def _slope(table: Array) -> Array:
+    """The gradient of φ²."""
+    a, b = table.sum(axis=1)[:, np.newaxis], table.sum(axis=0)[np.newaxis, :]
+    squares = table**2 / (a * b)
+    by_row, by_column = squares.sum(axis=1, keepdims=True), squares.sum(axis=0, keepdims=True)
+    return np.asarray(2 * table / (a * b) - by_row / a - by_column / b)
+
+
+def _last(inside: Callable[[float], bool], low: float, high: float) -> float:
+    """From ``low`` on, the last point that is inside, by halving."""
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if inside(middle) else (low, middle)
+    return (low + high) / 2
+
+
+# ── Pearson's r ────────────────────────────────────────────────────────────────────────────────
+
+
+def pearson_strength(
+    estimate: Array, uncertainty: Uncertainty, of: Target = "population"
+) -> Strength:
+    """The signed correlation of the ranks of two ordered attributes, with its limits."""
+    n, reports = uncertainty.n, uncertainty.reports
+    fit = nearby(estimate, uncertainty)
+    spread = uncertainty.covariance(fit.ravel())
+    by_mechanism = spread - sampling_covariance(fit.ravel(), reports)
+    sampling = 1 / reports - (1 / n if of == "respondents" else 0.0)
+    table = estimate / estimate.sum()
+    ranks = _Ranks.of(table)
+    if not ranks.told(spread):
+        return Strength("pearson_r", None, -1.0, 1.0)
+    x, y = ranks.standard
+    r = min(max(float(x @ table @ y), -1.0), 1.0)
+    products = np.outer(x, y)
+    squares = np.add.outer(x**2, y**2) / 2
+    weight = SMOOTHING / (reports + SMOOTHING)
+    nearer = r * (1 - weight)
+    null = np.outer(fit.sum(axis=1), fit.sum(axis=0))
+    smooth = (1 - weight) * fit + weight * null
+    at_estimate = _variance(smooth, products - nearer * squares) * sampling
+    p, s = products.ravel(), squares.ravel()
+    quadratic = [float(u @ by_mechanism @ v) for u, v in ((p, p), (p, s), (s, s))]
+
+    def variance(rho: float) -> float:
+        sampled = at_estimate * max(1 - rho * rho, 0.0) / (1 - nearer * nearer)
+        if sampling > 0 and rho * r > 0 and abs(rho) > abs(r):
+            tilted = np.maximum(fit + (rho - r) * null * products, 0.0)
+            tilted /= tilted.sum()
+            outer = _variance(tilted, products - rho * squares) * sampling
+            sampled = max(sampled, min(outer, 4 * at_estimate))
+        randomized = quadratic[0] - 2 * rho * quadratic[1] + rho * rho * quadratic[2]
+        return max(randomized, 0.0) + sampled
+
+    def inside(rho: float) -> bool:
+        return abs(r - rho) <= QUANTILE * math.sqrt(variance(rho))
+
+    low = -1.0 if inside(-1.0) else -_last(lambda rho: inside(-rho), -r, 1.0)
+    high = 1.0 if inside(1.0) else _last(inside, r, 1.0)
+    by_chance = float(2 * ndtr(-abs(r) / math.sqrt(max(variance(0.0), 1e-300))))
+    p_value = by_chance if of == "population" else None
+    return Strength("pearson_r", r, min(low, r), max(high, r), p_value, by_chance)
+
+
+@dataclass(frozen=True)
+class _Ranks:
+    """Category numbers of two attributes, centred, and their variances in a table."""
+
+    x: Array
+    y: Array
+    variances: tuple[float, float]
+
+    @classmethod
+    def of(cls, table: Array) -> "_Ranks":
+        x, y = (np.arange(size, dtype=np.float64) for size in table.shape)
+        a, b = table.sum(axis=1), table.sum(axis=0)
+        x, y = x - a @ x, y - b @ y
+        return cls(x, y, (float(a @ x**2), float(b @ y**2)))
+
+    @property
+    def standard(self) -> tuple[Array, Array]:
+        return self.x / math.sqrt(self.variances[0]), self.y / math.sqrt(self.variances[1])
+
+    def told(self, covariance: Array) -> bool:
+        """Whether both variances can be told from nothing."""
+        rows, columns = self.x.size, self.y.size
+        parts = (
+            np.repeat(self.x**2 - self.variances[0], columns),
+            np.tile(self.y**2 - self.variances[1], rows),
+        )
+        errors = [math.sqrt(max(float(p @ covariance @ p), 0.0)) for p in parts]
+        pairs = zip(self.variances, errors, strict=True)
+        return all(variance > TOLD_APART * error and variance > 0 for variance, error in pairs)
+
+
+def _variance(table: Array, values: Array) -> float:
+    return float((table * values**2).sum() - (table * values).sum() ** 2)

@@ -1,0 +1,391 @@
+"""How far an estimated table may be from the true one, for every way of answering.
+
+A class for each: counts as they are, counts with noise in them, randomized reports, reports of
+views, answers by blocks. Each knows the table cell by cell (flat, K cells) and tells
+
+* `covariance`: of the unbiased estimate around the shares of the population,
+* `cumulants`: variance and third cumulant of the estimated share of any set of cells, as functions
+  of its true share q,
+* `step`: half of the smallest difference that one answer makes to such a share,
+* `excess`: what its not being Gaussian adds to the variance of a quadratic form.
+
+Two targets: the *population* from which the respondents were drawn, or these *respondents*
+themselves, for whom only the randomization is uncertain. `intervals` and `strength` are built on
+this; ``docs/estimation.md`` derives it.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from mpc_rr.estimation.blocks import Answered
+from mpc_rr.estimation.distribution import Randomization
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.views import SubsetMechanism
+
+Target = Literal["population", "respondents"]
+Subsets = npt.NDArray[np.bool_]
+"""Sets of cells, one a row."""
+Cumulants = Callable[[Array], tuple[Array, Array]]
+"""From true shares of some sets to variance and third cumulant of their estimates."""
+
+
+def sampling_covariance(shares: Array, n: float) -> Array:
+    """Of the shares of n people who are drawn from a population."""
+    return np.asarray((np.diag(shares) - np.outer(shares, shares)) / n)
+
+
+class Uncertainty(ABC):
+    """Of the estimate of one table."""
+
+    n: int
+    """Respondents of the study."""
+
+    @property
+    def reports(self) -> float:
+        """How many respondents' worth of answers are about this table."""
+        return float(self.n)
+
+    @abstractmethod
+    def covariance(self, shares: Array) -> Array:
+        """Of the unbiased estimate, sampling included, if these are the true shares."""
+
+    @abstractmethod
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:
+        """Of the estimated shares of sets of cells; ``fit`` is a proper table near the truth."""
+
+    @abstractmethod
+    def step(self, subsets: Subsets) -> Array:
+        """Half of the smallest step in which an estimated share can change."""
+
+    def kurtosis(self, subsets: Subsets, variance: Array) -> Array:
+        """The excess of the estimated shares, where it is known not to vanish."""
+        return np.zeros(len(subsets)) + 0 * variance
+
+    @abstractmethod
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """What is not Gaussian in ``merged @ estimate`` adds to the variance of its quadratic form.
+
+        ``merged`` sums cells (k × K), ``form`` is the matrix of the form (k × k).
+        """
+
+
+@dataclass(frozen=True)
+class ExactCounts(Uncertainty):
+    """Nothing is randomized: only who happened to answer is uncertain."""
+
+    n: int
+
+    def covariance(self, shares: Array) -> Array:
+        """Of shares among n people."""
+        return sampling_covariance(shares, self.n)
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
+        """Of a binomial share; none for the respondents themselves."""
+        n = self.n if of == "population" else math.inf
+        return lambda q: (q * (1 - q) / n, q * (1 - q) * (1 - 2 * q) / n**2)
+
+    def step(self, subsets: Subsets) -> Array:
+        """Half a person."""
+        return np.full(len(subsets), 0.5 / self.n)
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """Few people in a cell."""
+        return float((merged @ shares * np.diag(form) ** 2).sum() / self.n**3)
+
+
+@dataclass(frozen=True)
+class NoisyCounts(Uncertainty):
+    """Each count has noise of the same variance; their sum, n, is known and has been put right."""
+
+    n: int
+    variance: float
+    """Of the noise in a count."""
+    tails: float = 3.0
+    """The noise's own excess: that of Laplace's distribution."""
+
+    def covariance(self, shares: Array) -> Array:
+        """Sampling, and noise that adds up to nothing."""
+        noise = np.eye(shares.size) - 1 / shares.size
+        return sampling_covariance(shares, self.n) + self.variance / self.n**2 * noise
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:
+        """The noise's, and those of a binomial share."""
+        cells = subsets.sum(axis=1)
+        noise = self.variance * (cells - cells**2 / subsets.shape[1]) / self.n**2
+        exact = ExactCounts(self.n).cumulants(subsets, fit, of)
+
+        def found(q: Array) -> tuple[Array, Array]:
+            variance, third = exact(q)
+            return noise + variance, third
+
+        return found
+
+    def step(self, subsets: Subsets) -> Array:
+        """None: noise fills the steps."""
+        return np.zeros(len(subsets))
+
+    def kurtosis(self, subsets: Subsets, variance: Array) -> Array:
+        """Noise has longer tails than a normal distribution."""
+        noise = self.tails * self.variance**2 * subsets.sum(axis=1) / self.n**4
+        return np.asarray(
+            np.divide(noise, variance**2, out=np.zeros_like(noise), where=variance > 0)
+        )
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """Few people in a cell, and the tails of the noise."""
+        squares = np.diag(form) ** 2
+        noise = self.tails * self.variance**2 / self.n**4 * merged.sum(axis=1) * squares
+        return ExactCounts(self.n).excess(shares, merged, form) + float(noise.sum())
+
+
+@dataclass(frozen=True)
+class RandomizedReports(Uncertainty):
+    """Each respondent reported one cell, drawn by a matrix."""
+
+    n: int
+    matrix: Randomization
+
+    def _along(self, work: Callable[[Array], Array], tables: Array) -> Array:
+        """Apply to each of several flat tables."""
+        shape = tuple(self.matrix.shape)
+        return np.stack([np.asarray(work(t.reshape(shape).copy())).ravel() for t in tables])
+
+    def _undone(self, size: int) -> Array:
+        """A = (Pᵀ)⁻¹: what each report adds to the estimate, a column each."""
+        return self._along(self.matrix.solve, np.eye(size)).T
+
+    def covariance(self, shares: Array) -> Array:
+        """(A·diag(Pᵀπ)·Aᵀ − ππᵀ)/n."""
+        undone = self._undone(shares.size)
+        reported = self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
+        return np.asarray(((undone * reported) @ undone.T - np.outer(shares, shares)) / self.n)
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:
+        """Of the mean of z = Aᵀ1, given whether the true cell is in the set."""
+        scores = self._along(self.matrix.solve_transposed, subsets.astype(np.float64))
+        moments = [self._along(self.matrix.apply_transposed, scores**k) for k in (2, 3)]
+        inside = [_mean_within(subsets, fit, moment) for moment in moments]
+        outside = [_mean_within(~subsets, fit, moment) for moment in moments]
+        n = self.n
+
+        def of_population(q: Array) -> tuple[Array, Array]:
+            second, third = (q * a + (1 - q) * b for a, b in zip(inside, outside, strict=True))
+            return (second - q * q) / n, (third - 3 * q * second + 2 * q**3) / n**2
+
+        def of_respondents(q: Array) -> tuple[Array, Array]:
+            (a2, a3), (b2, b3) = inside, outside
+            third = q * (a3 - 3 * a2 + 2) + (1 - q) * b3
+            return (q * (a2 - 1) + (1 - q) * b2) / n, third / n**2
+
+        return of_population if of == "population" else of_respondents
+
+    def step(self, subsets: Subsets) -> Array:
+        """Half of what one report can change."""
+        scores = self._along(self.matrix.solve_transposed, subsets.astype(np.float64))
+        return np.asarray((scores.max(axis=1) - scores.min(axis=1)) / 2 / self.n)
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """Few reports of a cell."""
+        added = merged @ self._undone(shares.size)
+        reported = self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
+        return float((reported * _form_of_columns(added, form) ** 2).sum() / self.n**3)
+
+
+@dataclass(frozen=True)
+class PartOfReports:
+    """The reports of one view on a table: each holds some of the view's values."""
+
+    weight: float
+    """In the pooled estimate; all parts' add up to 1."""
+    n: int
+    mechanism: SubsetMechanism
+    group: int
+    """How many values of the view are one cell of the table."""
+
+    @property
+    def contrast(self) -> float:
+        """What the truth adds to the probability of being reported."""
+        return self.mechanism.hit - self.mechanism.miss
+
+    @property
+    def pairs(self) -> tuple[float, float]:
+        """How probably a report holds the truth and a given other value; two given others."""
+        size, chosen, hit = self.mechanism.size, self.mechanism.chosen, self.mechanism.hit
+        with_truth = hit * (chosen - 1) / (size - 1)
+        held = hit * (chosen - 1) * (chosen - 2) + (1 - hit) * chosen * (chosen - 1)
+        return with_truth, held / ((size - 1) * max(size - 2, 1))
+
+    def moments(self, values: int) -> tuple[Array, Array]:
+        """Mean powers 0 to 3 of a report's estimate of a set, its truth inside and outside."""
+        mechanism, found = self.mechanism, []
+        for own in (1, 0):
+            powers = np.zeros(4)
+            for held, chance in ((1, mechanism.hit), (0, 1 - mechanism.hit)):
+                drawn = mechanism.chosen - held
+                k = np.arange(max(min(drawn, values - own), 0) + 1.0)
+                chances = _hypergeometric(k, mechanism.size - 1, max(values - own, 0), drawn)
+                scores = (k + own * held - values * mechanism.miss) / self.contrast
+                powers += chance * np.array([(chances * scores**j).sum() for j in range(4)])
+            found.append(powers)
+        return found[0], found[1]
+
+
+@dataclass(frozen=True)
+class ViewReports(Uncertainty):
+    """Respondents reported sets of values, in one view or in several that hold this table."""
+
+    n: int
+    parts: tuple[PartOfReports, ...]
+
+    @property
+    def reports(self) -> float:
+        """1/Σ(w²/n) over the views."""
+        return 1 / sum(part.weight**2 / part.n for part in self.parts)
+
+    def covariance(self, shares: Array) -> Array:
+        """Of how many values of each cell a report holds, undone."""
+        total = np.zeros((shares.size, shares.size))
+        for part in self.parts:
+            group, (with_truth, others) = part.group, part.pairs
+            expected = group * part.mechanism.miss + part.contrast * shares
+            apart = np.add.outer(shares, shares) * group * (with_truth - others) + group**2 * others
+            alone = (
+                expected
+                + group * (group - 1) * others
+                + 2 * (group - 1) * (with_truth - others) * shares
+            )
+            np.fill_diagonal(apart, alone)
+            spread = apart - np.outer(expected, expected)
+            total += part.weight**2 * spread / (part.contrast**2 * part.n)
+        return total
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
+        """By the hypergeometric moments of how many values of the set a report holds."""
+        sizes = subsets.sum(axis=1)
+        by_part = []
+        for part in self.parts:
+            known = {int(s): part.moments(int(s) * part.group) for s in np.unique(sizes)}
+            moments = np.array([known[int(s)] for s in sizes])
+            by_part.append((part, moments[:, 0], moments[:, 1]))
+
+        def found(q: Array) -> tuple[Array, Array]:
+            variance, third = np.zeros(len(sizes)), np.zeros(len(sizes))
+            for part, inside, outside in by_part:
+                m2, m3 = (q * inside[:, k] + (1 - q) * outside[:, k] for k in (2, 3))
+                variance += part.weight**2 * (m2 - q * q) / part.n
+                third += part.weight**3 * (m3 - 3 * q * m2 + 2 * q**3) / part.n**2
+            if of == "respondents":
+                variance = variance - q * (1 - q) / self.n
+            return variance, third
+
+        return found
+
+    def step(self, subsets: Subsets) -> Array:
+        """Half of what one reported value can change, in the view where that is most."""
+        most = max(part.weight / (part.contrast * part.n) for part in self.parts)
+        return np.full(len(subsets), most / 2)
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """Few reports of a cell; those of one report are hardly dependent."""
+        total = 0.0
+        for part in self.parts:
+            expected = merged @ (part.group * part.mechanism.miss + part.contrast * shares)
+            squares = (expected * np.diag(form) ** 2).sum()
+            total += part.weight**4 * float(squares) / part.n**3 / part.contrast**4
+        return total
+
+
+@dataclass(frozen=True)
+class BlockAnswers(Uncertainty):
+    """Respondents told the truth or drew from the table their block was shown."""
+
+    n: int
+    answered: Answered
+
+    @property
+    def reports(self) -> float:
+        """How many answered about this table."""
+        return float(self.answered.n)
+
+    @property
+    def _blocks(self) -> Array:
+        return np.asarray(self.answered.counts.sum(axis=1), dtype=np.float64)
+
+    def covariance(self, shares: Array) -> Array:
+        """Σ n_b (diag λ_b − λ_bλ_bᵀ)/(np)², λ_b = pπ + (1−p)T_b."""
+        p, blocks = self.answered.p, self._blocks
+        told = p * shares + (1 - p) * self.answered.tables
+        spread = np.diag(blocks @ told) - (told * blocks[:, np.newaxis]).T @ told
+        return np.asarray(spread / (blocks.sum() * p) ** 2)
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
+        """Sums of Bernoulli cumulants, block by block."""
+        p, blocks = self.answered.p, self._blocks[:, np.newaxis]
+        other = (1 - p) * self.answered.tables @ subsets.T.astype(np.float64)
+        answers = blocks.sum()
+
+        def bernoulli(chance: Array) -> tuple[Array, Array]:
+            variance = chance * (1 - chance)
+            return variance, variance * (1 - 2 * chance)
+
+        def found(q: Array) -> tuple[Array, Array]:
+            if of == "population":
+                variance, third = bernoulli(p * q + other)
+            else:
+                true, false = bernoulli(p + other), bernoulli(other)
+                variance, third = (q * a + (1 - q) * b for a, b in zip(true, false, strict=True))
+            scale = answers * p
+            return (blocks * variance).sum(axis=0) / scale**2, (
+                (blocks * third).sum(axis=0) / scale**3
+            )
+
+        return found
+
+    def step(self, subsets: Subsets) -> Array:
+        """Half of what one answer can change."""
+        return np.full(len(subsets), 0.5 / (self.answered.p * self.reports))
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """Few answers in a cell."""
+        p, blocks = self.answered.p, self._blocks
+        told = blocks @ (p * shares + (1 - p) * self.answered.tables) / blocks.sum()
+        squares = merged @ told * np.diag(form) ** 2
+        return float(squares.sum() / p**4 / self.reports**3)
+
+
+def _mean_within(subsets: Subsets, fit: Array, values: Array) -> Array:
+    """The mean over the cells of each set, by their shares; by number where those vanish."""
+    weights = np.where(subsets, fit, 0.0)
+    totals = weights.sum(axis=1)
+    equal = subsets / np.maximum(subsets.sum(axis=1), 1)[:, np.newaxis]
+    shared = np.divide(
+        weights, totals[:, np.newaxis], out=equal, where=(totals > 1e-12)[:, np.newaxis]
+    )
+    return np.asarray((shared * values).sum(axis=1))
+
+
+def _form_of_columns(columns: Array, form: Array) -> Array:
+    """zᵀMz for each column z."""
+    return np.asarray((columns * (form @ columns)).sum(axis=0))
+
+
+def _hypergeometric(k: Array, population: int, good: int, drawn: int) -> Array:
+    """How probably so many of the drawn are good."""
+
+    def ways(of: int, some: Array) -> Array:
+        possible = (some >= 0) & (some <= of)
+        some = np.where(possible, some, 0.0)
+        found = gammaln(of + 1) - gammaln(some + 1) - gammaln(of - some + 1)
+        return np.where(possible, found, -np.inf)
+
+    logarithm = (
+        ways(good, k) + ways(population - good, drawn - k) - ways(population, np.array(drawn))
+    )
+    return np.asarray(np.exp(logarithm))

@@ -1,0 +1,109 @@
+"""Dependences with limits and verdicts."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from mpc_rr.estimation.dependence import abs_pearson_r, cramers_v
+from mpc_rr.estimation.distribution import unbiased
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.strength import cramers_v_strength, pearson_strength
+from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, RandomizedReports
+
+A, B = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.3, 0.2, 0.1])
+NONE = np.outer(A, B)
+
+
+def comonotone(a, b):
+    """The table of two attributes that go together as far as their margins let them."""
+    steps = np.minimum.outer(np.r_[0, np.cumsum(a)], np.r_[0, np.cumsum(b)])
+    return np.diff(np.diff(steps, axis=0), axis=1)
+
+
+STRONG = 0.5 * NONE + 0.5 * comonotone(A, B)
+
+
+def answered(table, n, keep, rng):
+    """The estimate of a table from n people of it, whose answers are kept so often."""
+    counts = rng.multinomial(n, table.ravel()).reshape(table.shape)
+    if keep is None:
+        return counts / n, ExactCounts(n)
+    matrix = Kronecker([KeepOrUniform(size, keep) for size in table.shape])
+    dense = np.kron(*(m.dense() for m in matrix.matrices))
+    told = sum(rng.multinomial(c, row) for c, row in zip(counts.ravel(), dense, strict=True))
+    return unbiased(told.reshape(table.shape), matrix).shares, RandomizedReports(n, matrix)
+
+
+@pytest.mark.parametrize("measure", [cramers_v_strength, pearson_strength])
+@pytest.mark.parametrize("keep", [None, 0.7, 0.3])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_independent_answers_are_hardly_ever_said_to_depend(measure, keep, n):
+    """2 %; more than 10 of 150 by chance: once in a thousand, seeds are fixed."""
+    assert binom.sf(10, 150, 0.02) < 1e-3
+    rng = np.random.default_rng(5)
+    said = [measure(*answered(NONE, n, keep, rng)).verdict for _ in range(150)]
+    assert said.count("at least") <= 10
+
+
+@pytest.mark.parametrize("keep", [None, 0.7, 0.3])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_limits_hold_the_truth(keep, n):
+    """95 %; fewer than 69 of 80 by chance: once in a thousand, seeds are fixed."""
+    assert binom.cdf(68, 80, 0.95) < 2e-3
+    rng = np.random.default_rng(6)
+    v, r = cramers_v(STRONG).value, abs_pearson_r(STRONG).value
+    inside_v = inside_r = 0
+    for _ in range(80):
+        estimate, uncertainty = answered(STRONG, n, keep, rng)
+        found = cramers_v_strength(estimate, uncertainty)
+        inside_v += found.low <= v <= found.high
+        found = pearson_strength(estimate, uncertainty)
+        inside_r += found.low <= r <= found.high
+    assert inside_v >= 69
+    assert inside_r >= 69
+
+
+def test_much_noise_tells_nothing_and_says_so():
+    """With noise in the sum a true 0.814 was printed as 0.000, and drawn as independent."""
+    rng = np.random.default_rng(1)
+    counts = rng.multinomial(50, STRONG.ravel()).reshape(STRONG.shape)
+    told = counts + rng.laplace(0, 20, STRONG.shape)
+    told -= (told.sum() - 50) / told.size
+    for measure in (cramers_v_strength, pearson_strength):
+        found = measure(told / 50, NoisyCounts(50, 800.0))
+        assert found.verdict == "cannot be told"
+        assert found.bound is None
+    assert (found.low, found.high) == (-1.0, 1.0)
+
+
+def test_a_dependence_has_a_sign():
+    rng = np.random.default_rng(2)
+    there = pearson_strength(*answered(STRONG, 500, None, rng))
+    back = pearson_strength(*answered(STRONG[::-1], 500, None, rng))
+    assert there.low > 0 > back.high
+    assert there.verdict == back.verdict == "at least"
+    assert back.bound == -back.high
+
+
+def test_what_surely_is_weak_is_said_to_be():
+    rng = np.random.default_rng(3)
+    found = cramers_v_strength(*answered(NONE, 5000, None, rng))
+    assert found.verdict == "at most"
+    assert found.bound == found.high < 0.1
+
+
+def test_rare_answers_are_taken_together():
+    rare = np.outer([0.5, 0.495, 0.005], B)
+    found = cramers_v_strength(*answered(rare, 300, None, np.random.default_rng(4)))
+    assert any(2 in group and len(group) > 1 for group in found.groups[0])
+    alone = np.outer([0.999, 0.001], B)
+    found = cramers_v_strength(*answered(alone, 300, None, np.random.default_rng(4)))
+    assert (found.value, found.low, found.high) == (None, 0.0, 1.0)
+
+
+def test_of_the_respondents_exact_counts_leave_nothing_open():
+    estimate, uncertainty = answered(STRONG, 400, None, np.random.default_rng(8))
+    found = cramers_v_strength(estimate, uncertainty, "respondents")
+    assert found.low == found.high == pytest.approx(cramers_v(estimate).value)
+    assert found.p_value is None
