@@ -653,7 +653,7 @@ class _Examined:
             name = path.relative_to(self.folder.path).as_posix()
             if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
                 why = DRAWN if name == REPORT else UNKNOWN
-                self.findings.cannot_tell(f"“{name}” belongs to the result", why)
+                self.findings.cannot_tell(f"{_quoted(name)} belongs to the result", why, name)
 
     # ── A party's receipt ──────────────────────────────────────────────────────────────────────
 
