@@ -28,7 +28,7 @@ from pathlib import Path
 from mpc_rr.agents.ledger_file import (
     FILE,
     MARK,
-    UNFINISHED,
+    UNFINISHED_BEFORE,
     Occasion,
     StateError,
     TookPart,
@@ -38,6 +38,7 @@ from mpc_rr.agents.ledger_file import (
     write_ledger,
 )
 from mpc_rr.agents.locks import flush_folder, locked
+from mpc_rr.agents.whole_files import clear_unfinished
 from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.envelope import encode_parts
@@ -483,7 +484,8 @@ def _to_itself(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             held.enter_context(locked(folder / "lock", wait=False))
-            for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed
+            clear_unfinished(folder)
+            for unfinished in folder.glob(UNFINISHED_BEFORE):
                 unfinished.unlink(missing_ok=True)
         except BlockingIOError:
             raise StateError(

@@ -3,11 +3,12 @@
 import contextlib
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
+from mpc_rr.agents.whole_files import alone_with, write_whole
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import note, plain_errors, print_json
 from mpc_rr.errors import InputError
@@ -72,11 +73,7 @@ def broker_command(
         def ready(addresses: BrokerAddresses) -> None:
             shown = _shown(addresses, name)
             if keys is not None:
-                for role, address in shown.items():
-                    _write_private(keys / f"{role}.address", address + "\n")
-                # For a NATS server of one's own; see docs/brokers/nats.conf.
-                rights = own_keys.configuration(SystemRandomness())
-                _write_private(keys / "rights.conf", rights)
+                _keep_addresses(keys, shown, own_keys)
             if name is None and reachable(host_address) != host_address:
                 note("other machines need the name of this one in their address: give it by --name")
             if as_json:
@@ -125,7 +122,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, Any]:
+def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, str]:
     """The addresses as they are handed out, by role."""
     urls = {"coordinator": addresses.coordinator, "parties": addresses.parties}
     if name is not None:
@@ -138,19 +135,21 @@ def _kept(folder: Path) -> BrokerKeys:
     file = folder / KEYS_FILE
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        if not file.exists():
-            kept = fresh_keys()
-            _write_private(file, msgspec.json.encode(kept).decode())
-            return kept
-        return msgspec.json.decode(file.read_bytes(), type=BrokerKeys)
+        with alone_with(file):
+            if not file.exists():
+                write_whole(file, msgspec.json.encode(fresh_keys()))
+            return msgspec.json.decode(file.read_bytes(), type=BrokerKeys)
     except msgspec.DecodeError:
         raise InputError(f"{file} holds no broker's keys; give another folder") from None
     except OSError as error:
         raise InputError(f"cannot keep keys in {folder}: {error.strerror}") from None
 
 
-def _write_private(file: Path, text: str) -> None:
-    """Write a file that its owner alone can read."""
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
-    file.write_text(text, encoding="utf-8")
+def _keep_addresses(folder: Path, shown: dict[str, str], keys: BrokerKeys) -> None:
+    """Write beside the keys what follows from them."""
+    with alone_with(folder / KEYS_FILE):
+        for role, address in shown.items():
+            write_whole(folder / f"{role}.address", f"{address}\n".encode())
+        # For a NATS server of one's own; see docs/brokers/nats.conf.
+        rights = keys.configuration(SystemRandomness())
+        write_whole(folder / "rights.conf", rights.encode())

@@ -11,6 +11,8 @@ import processes
 import pytest
 from cli_helpers import STUDY, assert_one_line, mpc_rr, start
 
+from mpc_rr.cli import brokers
+
 pytestmark = pytest.mark.broker
 
 
@@ -75,6 +77,22 @@ def test_keys_that_are_none_are_told(tmp_path):
     code, _, err = mpc_rr("broker", "--keys", tmp_path)
     assert code == 2
     assert_one_line(err, "holds no broker's keys")
+
+
+def test_keys_that_could_not_be_written_whole_are_not_there(here, tmp_path, monkeypatch):
+    """An empty file was left, which is nobody's keys: no restart would have mended that."""
+    monkeypatch.setattr(brokers, "serve_broker", lambda *_: None)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full_disk)
+        code, _, err = here("broker", "--keys", tmp_path / "keys")
+    assert code == 2
+    assert_one_line(err, "keys.json cannot be written: No space left on device")
+    assert not (tmp_path / "keys" / "keys.json").exists()
+    assert here("broker", "--keys", tmp_path / "keys")[0] == 0
+
+
+def full_disk(_):
+    raise OSError(28, "No space left on device")
 
 
 # ── Secrets ────────────────────────────────────────────────────────────────────────────────────
