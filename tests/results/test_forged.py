@@ -786,6 +786,11 @@ def test_words_of_others_cannot_look_like_a_claim_of_ours(forger):
     assert len(code) < 250
 
 
+def test_a_claim_is_one_line_without_gaps_whatever_is_in_it():
+    claim = v.Claim(claim="x" + " " * 200 + "confirmed: y", verdict="contradicted", why="\n z")
+    assert str(claim) == "contradicted: x confirmed: y: z"
+
+
 def test_a_files_name_does_not_end_its_own_quotation(forger):
     """It said, in our words, that something else belongs to the result."""
     folder = forger("reports").save()
