@@ -138,11 +138,14 @@ def _kept(folder: Path) -> BrokerKeys:
         with alone_with(file):
             if not file.exists():
                 write_whole(file, msgspec.json.encode(fresh_keys()))
-            return msgspec.json.decode(file.read_bytes(), type=BrokerKeys)
-    except msgspec.DecodeError:
-        raise InputError(f"{file} holds no broker's keys; give another folder") from None
+            return BrokerKeys.read(file.read_bytes())
     except OSError as error:
         raise InputError(f"cannot keep keys in {folder}: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(
+            f"{file} holds no broker's keys ({error}); put back a copy of it, or give another "
+            "folder: then there are new keys, and all addresses change"
+        ) from None
 
 
 def _keep_addresses(folder: Path, shown: dict[str, str], keys: BrokerKeys) -> None:

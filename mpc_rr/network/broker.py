@@ -25,7 +25,13 @@ import msgspec
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from mpc_rr.crypto.certificates import accepting_any, fingerprint, is_self_signed, self_signed
+from mpc_rr.crypto.certificates import (
+    accepting_any,
+    check_pair,
+    fingerprint,
+    is_self_signed,
+    self_signed,
+)
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import broker_guard
 from mpc_rr.network.address import BrokerAddresses, BrokerUrl
@@ -146,7 +152,7 @@ def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
     Also tells of files that the broker could not use.
     """
     if not isinstance(tls, TlsFiles):
-        return fingerprint(keys.certificate) if tls else None
+        return _own_fingerprint(keys) if tls else None
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tls.certificate, tls.private_key, password=lambda: "")
@@ -154,11 +160,20 @@ def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
         return fingerprint(given) if is_self_signed(given) else None
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         missing = [file for file in (tls.certificate, tls.private_key) if not file.is_file()]
-        why = f"{missing[0]} does not exist" if missing else getattr(error, "reason", "not PEM")
+        said = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not PEM"
+        why = f"there is no file {missing[0]}" if missing else said
         raise InputError(
             f"{tls.certificate} and {tls.private_key} must be a certificate and its private key "
             f"without a password, both PEM: {why}"
         ) from None
+
+
+def _own_fingerprint(keys: BrokerKeys) -> str:
+    try:
+        check_pair(keys.certificate, keys.private_key)
+    except ValueError as error:
+        raise InputError(f"the broker's keys cannot be used: {error}") from None
+    return fingerprint(keys.certificate)
 
 
 def reachable(host: str) -> str:
@@ -248,9 +263,9 @@ class _Settings(msgspec.Struct, frozen=True):
         tls = self.tls
         if tls is True:
             tls = TlsFiles(folder / "certificate.pem", folder / "key.pem")
-            tls.certificate.write_text(self.keys.certificate, encoding="ascii")
+            tls.certificate.write_text(self.keys.certificate, encoding="utf-8")
             tls.private_key.touch(mode=0o600)
-            tls.private_key.write_text(self.keys.private_key, encoding="ascii")
+            tls.private_key.write_text(self.keys.private_key, encoding="utf-8")
         files = (
             f", tls {{ cert_file: {_path(tls.certificate)}, key_file: {_path(tls.private_key)} }}"
             if tls

@@ -7,11 +7,15 @@ import signal
 import sys
 import termios
 
+import msgspec
 import processes
 import pytest
 from cli_helpers import STUDY, assert_one_line, mpc_rr, start
 
 from mpc_rr.cli import brokers
+from mpc_rr.crypto.nkeys import Kind, NKey
+from mpc_rr.network.broker import fresh_keys
+from mpc_rr.randomness import SystemRandomness
 
 pytestmark = pytest.mark.broker
 
@@ -72,11 +76,59 @@ def test_whoever_serves_other_machines_speaks_tls_unless_told_otherwise():
     assert "without TLS" in " ".join(err.split())
 
 
-def test_keys_that_are_none_are_told(tmp_path):
-    (tmp_path / "keys.json").write_text("{}")
-    code, _, err = mpc_rr("broker", "--keys", tmp_path)
+def damaged(name):
+    """The keys of a broker with something wrong, as they would be kept."""
+    keys = msgspec.to_builtins(fresh_keys())
+    changes = {
+        "another key": {"private_key": fresh_keys().private_key},
+        "no certificate": {"certificate": "-----BEGIN CERTIFICATE-----"},
+        "no private key": {"private_key": keys["certificate"]},
+        "a user's seed": {"parties": NKey.draw(Kind.USER, SystemRandomness()).seed},
+        "a number": {"account": 7},
+    }
+    texts = {
+        "empty": b"",
+        "no object": b"[]",
+        "not all": b"{}",
+        "cut off": json.dumps(keys).encode()[:-9],
+        "no text": json.dumps(keys).encode().replace(b"CERTIFICATE", b"\xff", 1),
+        "nested": b'{"x":' + b"[" * 100_000,
+    }
+    return texts[name] if name in texts else json.dumps(keys | changes[name]).encode()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["empty", "no object", "not all", "cut off", "no text", "nested", "another key",
+     "no certificate", "no private key", "a user's seed", "a number"],
+)  # fmt: skip
+def test_damaged_keys_are_told_and_left_alone(here, tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(brokers, "serve_broker", lambda *_: None)
+    file = tmp_path / "keys.json"
+    file.write_bytes(damaged(damage))
+    before = file.read_bytes()
+    code, _, err = here("broker", "--keys", tmp_path)
     assert code == 2
-    assert_one_line(err, "holds no broker's keys")
+    assert_one_line(err, f"{file} holds no broker's keys (", "put back a copy of it, or give")
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["a file", "keys.json is a folder"])
+def test_a_place_where_no_keys_can_be_is_told(here, tmp_path, place):
+    folder = tmp_path / "keys"
+    if place == "a file":
+        folder.write_text("")
+    else:
+        (folder / "keys.json").mkdir(parents=True)
+    code, _, err = here("broker", "--keys", folder)
+    assert code == 2
+    assert_one_line(err, str(folder))
+
+
+def test_a_certificate_that_is_a_folder_is_told(here, tmp_path):
+    code, _, err = here("broker", "--certificate", tmp_path, "--key", tmp_path / "key.pem")
+    assert code == 2
+    assert_one_line(err, f"there is no file {tmp_path}")
 
 
 def test_keys_that_could_not_be_written_whole_are_not_there(here, tmp_path, monkeypatch):
