@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +13,14 @@ from mpc_rr.agents.whole_files import alone_with, write_whole
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import note, plain_errors, print_json
 from mpc_rr.errors import InputError
-from mpc_rr.network.address import BrokerAddresses
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, TlsFiles, fresh_keys, reachable, serve_broker
 from mpc_rr.network.rights import BrokerKeys
 from mpc_rr.randomness import SystemRandomness
 
 KEYS_FILE = "keys.json"
+HOST_NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
+"""Letters of all languages among them: resolvers know how to spell those."""
 
 
 @app.command("broker")
@@ -66,6 +69,7 @@ def broker_command(
     takes part in them. Whoever has one can hand it on: docs/brokers.md.
     """
     with plain_errors(verbose):
+        _check_name(name)
         used = _tls(host_address, tls, certificate, key)
         port = (8883 if used else 1883) if port is None else port
         own_keys = fresh_keys() if keys is None else _kept(keys)
@@ -120,6 +124,31 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _check_name(name: str | None) -> None:
+    """Whoever is given an address with this name must reach this machine, by any program's reading.
+
+    So it is printed and read again before anybody is given one.
+    """
+    if name is None:
+        return
+    try:
+        read: BrokerUrl | None = BrokerUrl.parse(BrokerUrl(name, 1).with_secrets())
+    except InputError:
+        read = None
+    if read != BrokerUrl(name.lower(), 1) or not (HOST_NAME.fullmatch(name) or _is_ipv6(name)):
+        raise InputError(
+            f"--name {name!r} cannot stand in an address: it must be the name or the IP address of "
+            "this machine alone, such as broker.example.org, without a port (that is --port)"
+        )
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
 
 
 def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, str]:

@@ -14,6 +14,7 @@ from cli_helpers import STUDY, assert_one_line, mpc_rr, start
 
 from mpc_rr.cli import brokers
 from mpc_rr.crypto.nkeys import Kind, NKey
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.broker import fresh_keys
 from mpc_rr.randomness import SystemRandomness
 
@@ -74,6 +75,34 @@ def test_whoever_serves_other_machines_speaks_tls_unless_told_otherwise():
     out, err = run_broker("--host", "0.0.0.0", "--no-tls")
     assert all(a.startswith("mqtt://") and "#" not in a for a in addresses(out))
     assert "without TLS" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "host:9", "host:8883", "[::1]", "[::1]:8883", "x@y", "a,b", "h/p", "h?x", "h#x",
+     "a b", "h%41", "mqtt://h", "h\n", "ho\u200bst", ".", "a..b", "ⓗost", "fe80::1::2"],
+)  # fmt: skip
+def test_a_name_that_an_address_cannot_hold_is_told_before_anything_starts(here, tmp_path, name):
+    code, _, err = here("broker", "--name", name, "--keys", tmp_path / "keys")
+    assert code == 2
+    assert_one_line(err, "--name", "without a port")
+    assert not (tmp_path / "keys").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["broker", "Broker.example.org", "h.", "10.0.0.7", "fe80::1", "FE80::1", "bücher.example"],
+)
+def test_names_and_addresses_of_machines_are_taken(here, monkeypatch, name):
+    def serve(_host, _port, keys, _tls, ready):
+        invited = ("party-invitation", keys.party_invitation)
+        ready(BrokerAddresses(*[BrokerUrl("127.0.0.1", 1234, True, *invited)] * 2))
+
+    monkeypatch.setattr(brokers, "serve_broker", serve)
+    code, out, err = here("broker", "--name", name, "--json")
+    assert code == 0, err
+    read = BrokerUrl.parse(json.loads(out)["parties"])
+    assert (read.host, read.port) == (name.lower(), 1234)
 
 
 def damaged(name):
