@@ -45,6 +45,8 @@ from mpc_rr.randomness import SystemRandomness
 
 START_S = 15.0
 STOP_S = 10.0
+AWAKE_S = 1.0 if sys.platform == "win32" else None
+"""How often to look whether Ctrl-C was pressed: on Windows nothing else interrupts a wait."""
 LOOPBACK = "127.0.0.1"
 NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """What a new session is on Windows: Ctrl-C does not reach the guard and its broker."""
@@ -117,10 +119,16 @@ def serve_broker(
     """Run a broker until it ends by itself (`BrokerError`) or this process is interrupted."""
     with _running(host, port, keys, tls) as (addresses, guard):
         ready(addresses)
-        guard.wait()
+        _wait_for_its_end(guard)
         assert guard.stdout is not None
         log = guard.stdout.read().decode(errors="replace")
         raise BrokerError(f"the broker ended by itself: {_last_words(log, guard.returncode)}")
+
+
+def _wait_for_its_end(guard: "subprocess.Popen[bytes]") -> None:
+    while guard.returncode is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            guard.wait(AWAKE_S)
 
 
 def fresh_keys() -> BrokerKeys:
@@ -312,16 +320,25 @@ def _start(settings: _Settings, port: int) -> tuple[int, "subprocess.Popen[bytes
 
 
 def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
-    """Start a guarded nats-server with a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
-    command = [str(executable()), "--config", str(settings.write(folder, port))]
-    return subprocess.Popen(
-        [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        creationflags=NEW_GROUP,
-    )
+    """Start a guarded nats-server with a folder of its own, which the guard removes in the end."""
+    server, folder = executable(), None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
+        command = [str(server), "--config", str(settings.write(folder, port))]
+        return subprocess.Popen(
+            [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            creationflags=NEW_GROUP,
+        )
+    except BaseException as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)  # the private key may be in it
+        if isinstance(error, OSError):
+            why = error.strerror or error
+            raise BrokerError(f"the embedded broker could not be started: {why}") from None
+        raise
 
 
 def _free_port(host: str, wished: int) -> int:
