@@ -402,7 +402,8 @@ def _names_key(folder: Path) -> bytes:
                 return key
             raise ValueError(f"it does not have {KEY_BYTES} bytes")  # noqa: TRY301
     except (OSError, ValueError) as error:
-        raise StateError(f"{file} cannot be used ({error}); put back a copy of it") from None
+        why = getattr(error, "strerror", None) or error
+        raise StateError(f"{file} cannot be used ({why}); put back a copy of it") from None
     if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob("person-*.json")):
         raise StateError(
             f"{file} is missing: without it nobody can tell whose the ledgers in {folder} are; "

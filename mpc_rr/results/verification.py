@@ -665,7 +665,8 @@ class _Examined:
         try:
             rows = rows_of(receipt.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{receipt} is not a receipt: {error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{receipt} is not a receipt: {why}") from None
         if not rows:
             raise InputError(f"{receipt} is not a receipt: it is empty")
         try:
