@@ -169,7 +169,7 @@ def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         missing = [file for file in (tls.certificate, tls.private_key) if not file.is_file()]
         said = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not PEM"
-        why = f"there is no file {missing[0]}" if missing else said
+        why = f"{missing[0]} does not exist as a file" if missing else said
         raise InputError(
             f"{tls.certificate} and {tls.private_key} must be a certificate and its private key "
             f"without a password, both PEM: {why}"

@@ -160,7 +160,7 @@ def test_a_place_where_no_keys_can_be_is_told(here, tmp_path, place):
 def test_a_certificate_that_is_a_folder_is_told(here, tmp_path):
     code, _, err = here("broker", "--certificate", tmp_path, "--key", tmp_path / "key.pem")
     assert code == 2
-    assert_one_line(err, f"there is no file {tmp_path}")
+    assert_one_line(err, f"{tmp_path} does not exist as a file")
 
 
 def test_keys_that_could_not_be_written_whole_are_not_there(here, tmp_path, monkeypatch):
