@@ -1,6 +1,7 @@
 """Everything that reads what others wrote, with samples to damage and what it may raise."""
 
 import binascii
+import datetime as dt
 import functools
 import json
 import tempfile
@@ -9,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from helpers import make_study
 from mutating import changed, changed_bytes, changed_msgpack, changed_text
 
@@ -161,6 +165,19 @@ def _keys():
     return BrokerKeys.draw(SeededRandomness(5), "", "")
 
 
+@functools.cache
+def _kept_keys():
+    """Keys of a broker as they are kept, the same in every process."""
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(bytes(32))
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker")])
+    day = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 1, day, day)
+    pem, no_password = serialization.Encoding.PEM, serialization.NoEncryption()
+    certificate = builder.sign(key, None).public_bytes(pem).decode()
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, no_password).decode()
+    return [msgspec.json.encode(BrokerKeys.draw(SeededRandomness(5), certificate, private))]
+
+
 def _addresses():
     invitation = _keys().coordinator_invitation
     return [
@@ -283,6 +300,7 @@ DECODERS = {
         lambda raw: Invitation.parse(raw.decode()),
         lambda: [_keys().coordinator_invitation.encode()], (ValueError,),
     ),
+    "keys": Decoder(BrokerKeys.read, _kept_keys, (ValueError,)),
     "study": Decoder(_in_file(load_scenario, "study.toml"), _study_files, (InputError,)),
     "definition": Decoder(
         lambda raw: definition_from_json(raw.decode()), _definitions, (ValueError, InputError)

@@ -28,7 +28,7 @@ from pathlib import Path
 from mpc_rr.agents.ledger_file import (
     FILE,
     MARK,
-    UNFINISHED,
+    UNFINISHED_BEFORE,
     Occasion,
     StateError,
     TookPart,
@@ -38,6 +38,7 @@ from mpc_rr.agents.ledger_file import (
     write_ledger,
 )
 from mpc_rr.agents.locks import flush_folder, locked
+from mpc_rr.agents.whole_files import clear_unfinished
 from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.envelope import encode_parts
@@ -401,7 +402,8 @@ def _names_key(folder: Path) -> bytes:
                 return key
             raise ValueError(f"it does not have {KEY_BYTES} bytes")  # noqa: TRY301
     except (OSError, ValueError) as error:
-        raise StateError(f"{file} cannot be used ({error}); put back a copy of it") from None
+        why = getattr(error, "strerror", None) or error
+        raise StateError(f"{file} cannot be used ({why}); put back a copy of it") from None
     if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob("person-*.json")):
         raise StateError(
             f"{file} is missing: without it nobody can tell whose the ledgers in {folder} are; "
@@ -483,7 +485,8 @@ def _to_itself(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             held.enter_context(locked(folder / "lock", wait=False))
-            for unfinished in folder.glob(f"{UNFINISHED}*"):  # of a process that was killed
+            clear_unfinished(folder)
+            for unfinished in folder.glob(UNFINISHED_BEFORE):
                 unfinished.unlink(missing_ok=True)
         except BlockingIOError:
             raise StateError(

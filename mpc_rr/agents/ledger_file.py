@@ -1,21 +1,19 @@
 """A person's ledger as it is kept: version 2, and what version 1 had."""
 
 import base64
-import os
-import tempfile
 from pathlib import Path
 
 import msgspec
 
-from mpc_rr.agents.locks import flush_folder
+from mpc_rr.agents.whole_files import write_whole
 from mpc_rr.crypto.draws import KEY_BYTES
 from mpc_rr.errors import InputError
 from mpc_rr.privacy.disclosures import AnyDisclosure, Recorded
 
 VERSION = 2
 FILE = "account.json"
-UNFINISHED = ".account-"
-"""With this the names of files begin that are being written."""
+UNFINISHED_BEFORE = ".account-*"
+"""What files were called that an earlier program was writing."""
 OCCASIONS_OF_V1 = ("counted", "noisy sum", "values told", "die opened", "values opened")
 """Labels under which version 1 kept in which run something comparable was disclosed."""
 RUN_BYTES_OF_V1 = 16
@@ -123,22 +121,10 @@ def write_ledger(ledger: LedgerFile, file: Path) -> None:
 
 def write_file(content: bytes, file: Path) -> None:
     """Write a file of a state folder, whole or not at all; `StateError` if that cannot be done."""
-    folder, made = file.parent, ""
     try:
-        handle, made = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
-        with os.fdopen(handle, "wb") as open_file:
-            open_file.write(content)
-            open_file.flush()
-            os.fsync(open_file.fileno())
-        os.replace(made, file)  # noqa: PTH105
-        flush_folder(folder)
-    except OSError as error:
-        if made:
-            Path(made).unlink(missing_ok=True)  # it holds the secret
-        raise StateError(
-            f"the ledger in {folder} cannot be written: {error.strerror}; no part of the record "
-            "was sent"
-        ) from None
+        write_whole(file, content)
+    except InputError as error:
+        raise StateError(f"{error}; no part of the record was sent") from None
 
 
 def _check(ledger: LedgerFile) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +10,9 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from mpc_rr.agents.locks import locked
 from mpc_rr.agents.register import REGISTRAR, Register, request_text
 from mpc_rr.agents.terms import Admitted
+from mpc_rr.agents.whole_files import alone_with, write_whole
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawals_text
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, print_json
@@ -42,7 +43,7 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
     """Make a registrar's key; prints the line that goes into study files."""
     with plain_errors(verbose):
         key = SigningKey.draw(SystemRandomness())
-        _write_new(key_file, Register(key).text())
+        _write_new(key_file, Register(key).text().encode())
         typer.echo(f'registrar = "{key.public.hex()}"')
         messages().print(
             "Put this line into the study file, before its first \\[section]. Whoever has "
@@ -153,10 +154,7 @@ def registrar_withdrawals(
             return
         if out.exists():
             _check_older(out, study, listed)
-        try:
-            out.write_text(withdrawals_text(listed), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"cannot write {out}: {error.strerror}") from None
+        write_whole(out, withdrawals_text(listed).encode(), public=True)
         typer.echo(f"{out} is list {listed.number}, of {_so_many(listed)}")
 
 
@@ -186,21 +184,10 @@ def _say_next(study_file: Path, key_file: Path) -> None:
 @contextlib.contextmanager
 def _register(key_file: Path) -> Iterator[Register]:
     """The registrar's register, for this process alone, and kept when all went well."""
-    with _to_itself(key_file):
+    with alone_with(key_file):
         register = _read_register(key_file)
         yield register
-        _rewrite(key_file, register.text())
-
-
-@contextlib.contextmanager
-def _to_itself(path: Path) -> Iterator[None]:
-    """Nobody else changes a file meanwhile."""
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(locked(path.with_name(f".{path.name}.lock"), wait=True))
-        except OSError as error:
-            raise InputError(f"{path} cannot be used: {error.strerror}") from None
-        yield
+        write_whole(key_file, register.text().encode())
 
 
 def _read_register(path: Path) -> Register:
@@ -246,12 +233,11 @@ def enrol(
         if study_file is None and admission is not None:
             raise InputError("--admission needs --study: to which study is it?")
         study = None if study_file is None else _with_registrar(load_scenario(study_file).study)
-        if not pass_file.exists():
-            if admission is not None:
-                raise InputError(
-                    f"there is no {pass_file}; the admission is for a key from the pass that you "
-                    "made before"
-                )
+        if study is not None and admission is not None:
+            _keep_admission(pass_file, study, admission)
+            typer.echo(f"admitted to study {study.name}")
+            return
+        if not os.path.lexists(pass_file):
             secret = Credential.draw(SystemRandomness()).secret_hex()
             _write_new(pass_file, _json({"kind": KIND, "secret": secret, "admissions": {}}))
         book = _read_pass_file(pass_file)
@@ -260,7 +246,7 @@ def enrol(
                 f"{pass_file} is yours alone; your request for a study is printed by: mpc-rr enrol "
                 f"{pass_file} --study FILE"
             )
-        elif admission is None:
+        else:
             known = _admitted_key(book, study, book["admissions"].get(study.digest.hex(), ""))
             typer.echo(request_text(known or _keys(book, study)[0], study, person))
             if person is None:
@@ -269,21 +255,30 @@ def enrol(
                     "sees it could hand it in as her own.",
                     highlight=False,
                 )
-        else:
-            if _admitted_key(book, study, admission) is None:
-                raise InputError(
-                    "this admission is not for your key, not to this very study, or not by its "
-                    "registrar"
-                )
-            book["admissions"][study.digest.hex()] = admission
-            _rewrite(pass_file, _json(book))
-            typer.echo(f"admitted to study {study.name}")
 
 
 def _with_registrar(study: Study) -> Study:
     if study.registrar is None:
         raise InputError(f"study {study.name!r} has no registrar: it is open to everybody")
     return study
+
+
+def _keep_admission(pass_file: Path, study: Study, admission: str) -> None:
+    """Enter what the registrar gave into a pass, beside whatever else is entered meanwhile."""
+    if not pass_file.exists():
+        raise InputError(
+            f"there is no {pass_file}; the admission is for a key from the pass that you made "
+            "before"
+        )
+    with alone_with(pass_file):
+        book = _read_pass_file(pass_file)
+        if _admitted_key(book, study, admission) is None:
+            raise InputError(
+                "this admission is not for your key, not to this very study, or not by its "
+                "registrar"
+            )
+        book["admissions"][study.digest.hex()] = admission
+        write_whole(pass_file, _json(book))
 
 
 def _keys(book: dict[str, Any], study: Study) -> list[SigningKey]:
@@ -333,7 +328,7 @@ def read_pass(path: Path, study: Study, withdrawals: Withdrawals | None = None) 
 
 def _remember(path: Path, withdrawals: Withdrawals) -> None:
     """Note in a pass which list of withdrawals was the newest; an older one is refused."""
-    with _to_itself(path):
+    with alone_with(path):
         book, study = _read_pass_file(path), withdrawals.study_digest.hex()
         seen = book.setdefault("withdrawals", {}).get(study, 0)
         if withdrawals.number < seen:
@@ -343,7 +338,7 @@ def _remember(path: Path, withdrawals: Withdrawals) -> None:
             )
         if withdrawals.number > seen:
             book["withdrawals"][study] = withdrawals.number
-            _rewrite(path, _json(book))
+            write_whole(path, _json(book))
 
 
 def read_registrar(path: Path | None) -> SigningKey | None:
@@ -369,24 +364,13 @@ def _read_pass_file(path: Path) -> dict[str, Any]:
     return dict(book)
 
 
-def _json(book: dict[str, Any]) -> str:
-    return json.dumps(book, indent=2) + "\n"
+def _json(book: dict[str, Any]) -> bytes:
+    return (json.dumps(book, indent=2) + "\n").encode()
 
 
-def _write_new(path: Path, text: str) -> None:
+def _write_new(path: Path, content: bytes) -> None:
     """A file that only its owner can read, and that overwrites nothing."""
-    try:
-        path.touch(mode=0o600, exist_ok=False)
-        path.write_text(text, encoding="utf-8")
-    except FileExistsError:
-        raise InputError(f"{path} exists already") from None
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _rewrite(path: Path, text: str) -> None:
-    """Replace a file as a whole: if that fails, the old one is still there."""
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    _write_new(temporary, text)
-    temporary.replace(path)
+    with alone_with(path):
+        if os.path.lexists(path):
+            raise InputError(f"{path} exists already")
+        write_whole(path, content)

@@ -2,21 +2,25 @@
 
 import contextlib
 import ipaddress
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
+from mpc_rr.agents.whole_files import alone_with, write_whole
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import note, plain_errors, print_json
 from mpc_rr.errors import InputError
-from mpc_rr.network.address import BrokerAddresses
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.broker import LOOPBACK, TlsFiles, fresh_keys, reachable, serve_broker
 from mpc_rr.network.rights import BrokerKeys
 from mpc_rr.randomness import SystemRandomness
 
 KEYS_FILE = "keys.json"
+HOST_NAME = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
+"""Letters of all languages among them: resolvers know how to spell those."""
 
 
 @app.command("broker")
@@ -65,6 +69,7 @@ def broker_command(
     takes part in them. Whoever has one can hand it on: docs/brokers.md.
     """
     with plain_errors(verbose):
+        _check_name(name)
         used = _tls(host_address, tls, certificate, key)
         port = (8883 if used else 1883) if port is None else port
         own_keys = fresh_keys() if keys is None else _kept(keys)
@@ -72,11 +77,7 @@ def broker_command(
         def ready(addresses: BrokerAddresses) -> None:
             shown = _shown(addresses, name)
             if keys is not None:
-                for role, address in shown.items():
-                    _write_private(keys / f"{role}.address", address + "\n")
-                # For a NATS server of one's own; see docs/brokers/nats.conf.
-                rights = own_keys.configuration(SystemRandomness())
-                _write_private(keys / "rights.conf", rights)
+                _keep_addresses(keys, shown, own_keys)
             if name is None and reachable(host_address) != host_address:
                 note("other machines need the name of this one in their address: give it by --name")
             if as_json:
@@ -125,7 +126,32 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, Any]:
+def _check_name(name: str | None) -> None:
+    """Whoever is given an address with this name must reach this machine, by any program's reading.
+
+    So it is printed and read again before anybody is given one.
+    """
+    if name is None:
+        return
+    try:
+        read: BrokerUrl | None = BrokerUrl.parse(BrokerUrl(name, 1).with_secrets())
+    except InputError:
+        read = None
+    if read != BrokerUrl(name.lower(), 1) or not (HOST_NAME.fullmatch(name) or _is_ipv6(name)):
+        raise InputError(
+            f"--name {name!r} cannot stand in an address: it must be the name or the IP address of "
+            "this machine alone, such as broker.example.org, without a port (that is --port)"
+        )
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).version == 6
+    except ValueError:
+        return False
+
+
+def _shown(addresses: BrokerAddresses, name: str | None) -> dict[str, str]:
     """The addresses as they are handed out, by role."""
     urls = {"coordinator": addresses.coordinator, "parties": addresses.parties}
     if name is not None:
@@ -138,19 +164,24 @@ def _kept(folder: Path) -> BrokerKeys:
     file = folder / KEYS_FILE
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        if not file.exists():
-            kept = fresh_keys()
-            _write_private(file, msgspec.json.encode(kept).decode())
-            return kept
-        return msgspec.json.decode(file.read_bytes(), type=BrokerKeys)
-    except msgspec.DecodeError:
-        raise InputError(f"{file} holds no broker's keys; give another folder") from None
+        with alone_with(file):
+            if not file.exists():
+                write_whole(file, msgspec.json.encode(fresh_keys()))
+            return BrokerKeys.read(file.read_bytes())
     except OSError as error:
         raise InputError(f"cannot keep keys in {folder}: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(
+            f"{file} holds no broker's keys ({error}); put back a copy of it, or give another "
+            "folder: then there are new keys, and all addresses change"
+        ) from None
 
 
-def _write_private(file: Path, text: str) -> None:
-    """Write a file that its owner alone can read."""
-    file.unlink(missing_ok=True)
-    file.touch(mode=0o600)
-    file.write_text(text, encoding="utf-8")
+def _keep_addresses(folder: Path, shown: dict[str, str], keys: BrokerKeys) -> None:
+    """Write beside the keys what follows from them."""
+    with alone_with(folder / KEYS_FILE):
+        for role, address in shown.items():
+            write_whole(folder / f"{role}.address", f"{address}\n".encode())
+        # For a NATS server of one's own; see docs/brokers/nats.conf.
+        rights = keys.configuration(SystemRandomness())
+        write_whole(folder / "rights.conf", rights.encode())

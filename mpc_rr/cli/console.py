@@ -50,7 +50,8 @@ def plain_errors(verbose: bool, plugins: Sequence[Path] | None = None) -> Iterat
     except OSError as error:
         if verbose:
             traceback.print_exc()
-        say(f"cannot go on: {error.strerror or error}")
+        where = "" if error.filename is None else f"{error.filename}: "
+        say(f"cannot go on: {where}{error.strerror or error}")
         raise typer.Exit(1) from None
 
 

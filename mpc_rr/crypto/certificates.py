@@ -5,6 +5,7 @@ import hashlib
 import ssl
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
@@ -41,6 +42,17 @@ def is_self_signed(pem: str) -> bool:
     """Whether the first certificate of a file vouches for itself, and no authority for it."""
     certificate = x509.load_pem_x509_certificate(pem.encode())
     return certificate.issuer == certificate.subject
+
+
+def check_pair(pem: str, private: str) -> None:
+    """``ValueError`` unless this is a certificate and its private key, without a password."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pem.encode()).public_key()
+        key = serialization.load_pem_private_key(private.encode(), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ValueError("its certificate or the private key of it is damaged") from None
+    if key.public_key() != certificate:
+        raise ValueError("its private key is not that of its certificate")
 
 
 def fingerprint(pem: str) -> str:

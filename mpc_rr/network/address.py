@@ -180,7 +180,9 @@ def _trusting(ca_file: Path | None) -> ssl.SSLContext:
     """Certificates are checked as usual: by name, by date, and by who vouches for them."""
     try:
         context = ssl.create_default_context(cafile=ca_file)
-    except (ssl.SSLError, OSError):
+    except ssl.SSLError:
         raise InputError(f"{ca_file} holds no certificates (PEM)") from None
+    except OSError as error:
+        raise InputError(f"cannot read {ca_file}: {error.strerror}") from None
     context.sslsocket_class = TlsSocket
     return context

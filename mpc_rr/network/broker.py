@@ -25,7 +25,13 @@ import msgspec
 import paho.mqtt.client as paho
 from paho.mqtt.enums import CallbackAPIVersion
 
-from mpc_rr.crypto.certificates import accepting_any, fingerprint, is_self_signed, self_signed
+from mpc_rr.crypto.certificates import (
+    accepting_any,
+    check_pair,
+    fingerprint,
+    is_self_signed,
+    self_signed,
+)
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import broker_guard
 from mpc_rr.network.address import BrokerAddresses, BrokerUrl
@@ -39,6 +45,8 @@ from mpc_rr.randomness import SystemRandomness
 
 START_S = 15.0
 STOP_S = 10.0
+AWAKE_S = 1.0 if sys.platform == "win32" else None
+"""How often to look whether Ctrl-C was pressed: on Windows nothing else interrupts a wait."""
 LOOPBACK = "127.0.0.1"
 NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """What a new session is on Windows: Ctrl-C does not reach the guard and its broker."""
@@ -111,10 +119,16 @@ def serve_broker(
     """Run a broker until it ends by itself (`BrokerError`) or this process is interrupted."""
     with _running(host, port, keys, tls) as (addresses, guard):
         ready(addresses)
-        guard.wait()
+        _wait_for_its_end(guard)
         assert guard.stdout is not None
         log = guard.stdout.read().decode(errors="replace")
         raise BrokerError(f"the broker ended by itself: {_last_words(log, guard.returncode)}")
+
+
+def _wait_for_its_end(guard: "subprocess.Popen[bytes]") -> None:
+    while guard.returncode is None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            guard.wait(AWAKE_S)
 
 
 def fresh_keys() -> BrokerKeys:
@@ -146,7 +160,7 @@ def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
     Also tells of files that the broker could not use.
     """
     if not isinstance(tls, TlsFiles):
-        return fingerprint(keys.certificate) if tls else None
+        return _own_fingerprint(keys) if tls else None
     try:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(tls.certificate, tls.private_key, password=lambda: "")
@@ -154,11 +168,20 @@ def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
         return fingerprint(given) if is_self_signed(given) else None
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         missing = [file for file in (tls.certificate, tls.private_key) if not file.is_file()]
-        why = f"{missing[0]} does not exist" if missing else getattr(error, "reason", "not PEM")
+        said = getattr(error, "reason", None) or getattr(error, "strerror", None) or "not PEM"
+        why = f"{missing[0]} does not exist as a file" if missing else said
         raise InputError(
             f"{tls.certificate} and {tls.private_key} must be a certificate and its private key "
             f"without a password, both PEM: {why}"
         ) from None
+
+
+def _own_fingerprint(keys: BrokerKeys) -> str:
+    try:
+        check_pair(keys.certificate, keys.private_key)
+    except ValueError as error:
+        raise InputError(f"the broker's keys cannot be used: {error}") from None
+    return fingerprint(keys.certificate)
 
 
 def reachable(host: str) -> str:
@@ -248,9 +271,9 @@ class _Settings(msgspec.Struct, frozen=True):
         tls = self.tls
         if tls is True:
             tls = TlsFiles(folder / "certificate.pem", folder / "key.pem")
-            tls.certificate.write_text(self.keys.certificate, encoding="ascii")
+            tls.certificate.write_text(self.keys.certificate, encoding="utf-8")
             tls.private_key.touch(mode=0o600)
-            tls.private_key.write_text(self.keys.private_key, encoding="ascii")
+            tls.private_key.write_text(self.keys.private_key, encoding="utf-8")
         files = (
             f", tls {{ cert_file: {_path(tls.certificate)}, key_file: {_path(tls.private_key)} }}"
             if tls
@@ -297,16 +320,25 @@ def _start(settings: _Settings, port: int) -> tuple[int, "subprocess.Popen[bytes
 
 
 def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
-    """Start a guarded nats-server with a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
-    command = [str(executable()), "--config", str(settings.write(folder, port))]
-    return subprocess.Popen(
-        [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-        creationflags=NEW_GROUP,
-    )
+    """Start a guarded nats-server with a folder of its own, which the guard removes in the end."""
+    server, folder = executable(), None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
+        command = [str(server), "--config", str(settings.write(folder, port))]
+        return subprocess.Popen(
+            [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            creationflags=NEW_GROUP,
+        )
+    except BaseException as error:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)  # the private key may be in it
+        if isinstance(error, OSError):
+            why = error.strerror or error
+            raise BrokerError(f"the embedded broker could not be started: {why}") from None
+        raise
 
 
 def _free_port(host: str, wished: int) -> int:

@@ -40,16 +40,28 @@ def _stop_when_owner_is_gone(broker: "subprocess.Popen[bytes]") -> None:
 def main(folder: Path, command: list[str]) -> int:
     """Run ``command`` until the owner is gone or it ends; its last lines are our output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    log = folder / "log"
+    try:
+        return _run(folder / "log", command)
+    except OSError as error:
+        _tell(f"{command[0]}: {error.strerror}".encode())
+        return 1
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run(log: Path, command: list[str]) -> int:
     with log.open("wb") as output:
         broker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
     signal.signal(signal.SIGTERM, lambda *_: _stop(broker))
     threading.Thread(target=_stop_when_owner_is_gone, args=(broker,), daemon=True).start()
     code = broker.wait()
-    with contextlib.suppress(OSError):
-        os.write(1, log.read_bytes()[-2000:])  # unbuffered: who should read it may be gone
-    shutil.rmtree(folder, ignore_errors=True)
+    _tell(log.read_bytes()[-2000:])
     return code
+
+
+def _tell(words: bytes) -> None:
+    with contextlib.suppress(OSError):
+        os.write(1, words)  # unbuffered: who should read it may be gone
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import contextlib
 
 import msgspec
 
+from mpc_rr.crypto.certificates import check_pair
 from mpc_rr.crypto.nkeys import Kind, NKey, is_public_key
 from mpc_rr.randomness import Randomness
 
@@ -97,13 +98,24 @@ class BrokerKeys(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for seed in (self.account, self.coordinator, self.parties):
-            NKey.from_seed(seed)  # ValueError
+            if not is_public_key(NKey.from_seed(seed).public, Kind.ACCOUNT):
+                raise ValueError("not the seed of an account")
 
     @classmethod
     def draw(cls, rng: Randomness, certificate: str, private_key: str) -> "BrokerKeys":
         """Fresh keys, and a certificate with its private key."""
         account, coordinator, parties = (NKey.draw(Kind.ACCOUNT, rng).seed for _ in range(3))
         return cls(account, coordinator, parties, certificate, private_key)
+
+    @classmethod
+    def read(cls, raw: bytes) -> "BrokerKeys":
+        """Keys as they are kept in a file; ``ValueError`` if a broker could not use all of them."""
+        try:
+            keys = msgspec.json.decode(raw, type=cls)
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+        check_pair(keys.certificate, keys.private_key)
+        return keys
 
     def __repr__(self) -> str:
         return "BrokerKeys(…)"

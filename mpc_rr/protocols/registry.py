@@ -149,7 +149,10 @@ def load_plugin(path: Path) -> list[str]:
 
     The file is run: it can do whatever you can. Use only files you would run yourself.
     """
-    path = path.resolve()
+    try:
+        path = path.resolve()
+    except (OSError, RuntimeError):
+        raise InputError(f"the plugin {path} cannot be read: it is a link to itself") from None
     known()
     before = set(_kinds)
     try:

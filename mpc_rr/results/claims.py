@@ -75,6 +75,11 @@ class Findings:
             verdict, why = "contradicted", str(error)
         self._made[claim] = Claim(claim=claim, verdict=verdict, why=why)
 
-    def cannot_tell(self, claim: str, why: str) -> None:
-        """A claim that no folder of this kind can prove."""
-        self._made[claim] = Claim(claim=claim, verdict="not confirmable", why=why)
+    def cannot_tell(self, claim: str, why: str, of: str = "") -> None:
+        """A claim that no folder of this kind can prove.
+
+        ``of``: what it is about, where the claims of two such things may read the same.
+        """
+        self._made[f"{claim}\0{of}" if of else claim] = Claim(
+            claim=claim, verdict="not confirmable", why=why
+        )

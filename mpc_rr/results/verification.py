@@ -679,7 +679,7 @@ class _Examined:
             name = path.relative_to(self.folder.path).as_posix()
             if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
                 why = DRAWN if name == REPORT else UNKNOWN
-                self.findings.cannot_tell(f"“{name}” belongs to the result", why)
+                self.findings.cannot_tell(f"{_quoted(name)} belongs to the result", why, name)
 
     # ── A party's receipt ──────────────────────────────────────────────────────────────────────
 
@@ -691,7 +691,8 @@ class _Examined:
         try:
             rows = rows_of(receipt.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{receipt} is not a receipt: {error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"{receipt} is not a receipt: {why}") from None
         if not rows:
             raise InputError(f"{receipt} is not a receipt: it is empty")
         try:

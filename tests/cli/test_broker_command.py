@@ -7,9 +7,16 @@ import signal
 import sys
 import termios
 
+import msgspec
 import processes
 import pytest
 from cli_helpers import STUDY, assert_one_line, mpc_rr, start
+
+from mpc_rr.cli import brokers
+from mpc_rr.crypto.nkeys import Kind, NKey
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl
+from mpc_rr.network.broker import fresh_keys
+from mpc_rr.randomness import SystemRandomness
 
 pytestmark = pytest.mark.broker
 
@@ -70,11 +77,106 @@ def test_whoever_serves_other_machines_speaks_tls_unless_told_otherwise():
     assert "without TLS" in " ".join(err.split())
 
 
-def test_keys_that_are_none_are_told(tmp_path):
-    (tmp_path / "keys.json").write_text("{}")
-    code, _, err = mpc_rr("broker", "--keys", tmp_path)
+@pytest.mark.parametrize(
+    "name",
+    ["", " ", "host:9", "host:8883", "[::1]", "[::1]:8883", "x@y", "a,b", "h/p", "h?x", "h#x",
+     "a b", "h%41", "mqtt://h", "h\n", "ho\u200bst", ".", "a..b", "ⓗost", "fe80::1::2"],
+)  # fmt: skip
+def test_a_name_that_an_address_cannot_hold_is_told_before_anything_starts(
+    here, tmp_path, monkeypatch, name
+):
+    monkeypatch.setattr(brokers, "serve_broker", lambda *_: None)
+    code, _, err = here("broker", "--name", name, "--keys", tmp_path / "keys")
     assert code == 2
-    assert_one_line(err, "holds no broker's keys")
+    assert_one_line(err, "--name", "without a port")
+    assert not (tmp_path / "keys").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["broker", "Broker.example.org", "h.", "10.0.0.7", "fe80::1", "FE80::1", "bücher.example"],
+)
+def test_names_and_addresses_of_machines_are_taken(here, monkeypatch, name):
+    def serve(_host, _port, keys, _tls, ready):
+        invited = ("party-invitation", keys.party_invitation)
+        ready(BrokerAddresses(*[BrokerUrl("127.0.0.1", 1234, True, *invited)] * 2))
+
+    monkeypatch.setattr(brokers, "serve_broker", serve)
+    code, out, err = here("broker", "--name", name, "--json")
+    assert code == 0, err
+    read = BrokerUrl.parse(json.loads(out)["parties"])
+    assert (read.host, read.port) == (name.lower(), 1234)
+
+
+def damaged(name):
+    """The keys of a broker with something wrong, as they would be kept."""
+    keys = msgspec.to_builtins(fresh_keys())
+    changes = {
+        "another key": {"private_key": fresh_keys().private_key},
+        "no certificate": {"certificate": "-----BEGIN CERTIFICATE-----"},
+        "no private key": {"private_key": keys["certificate"]},
+        "a user's seed": {"parties": NKey.draw(Kind.USER, SystemRandomness()).seed},
+        "a number": {"account": 7},
+    }
+    texts = {
+        "empty": b"",
+        "no object": b"[]",
+        "not all": b"{}",
+        "cut off": json.dumps(keys).encode()[:-9],
+        "no text": json.dumps(keys).encode().replace(b"CERTIFICATE", b"\xff", 1),
+        "nested": b'{"x":' + b"[" * 100_000,
+    }
+    return texts[name] if name in texts else json.dumps(keys | changes[name]).encode()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["empty", "no object", "not all", "cut off", "no text", "nested", "another key",
+     "no certificate", "no private key", "a user's seed", "a number"],
+)  # fmt: skip
+def test_damaged_keys_are_told_and_left_alone(here, tmp_path, monkeypatch, damage):
+    monkeypatch.setattr(brokers, "serve_broker", lambda *_: None)
+    file = tmp_path / "keys.json"
+    file.write_bytes(damaged(damage))
+    before = file.read_bytes()
+    code, _, err = here("broker", "--keys", tmp_path)
+    assert code == 2
+    assert_one_line(err, f"{file} holds no broker's keys (", "put back a copy of it, or give")
+    assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["a file", "keys.json is a folder"])
+def test_a_place_where_no_keys_can_be_is_told(here, tmp_path, place):
+    folder = tmp_path / "keys"
+    if place == "a file":
+        folder.write_text("")
+    else:
+        (folder / "keys.json").mkdir(parents=True)
+    code, _, err = here("broker", "--keys", folder)
+    assert code == 2
+    assert_one_line(err, str(folder))
+
+
+def test_a_certificate_that_is_a_folder_is_told(here, tmp_path):
+    code, _, err = here("broker", "--certificate", tmp_path, "--key", tmp_path / "key.pem")
+    assert code == 2
+    assert_one_line(err, f"{tmp_path} does not exist as a file")
+
+
+def test_keys_that_could_not_be_written_whole_are_not_there(here, tmp_path, monkeypatch):
+    """An empty file was left, which is nobody's keys: no restart would have mended that."""
+    monkeypatch.setattr(brokers, "serve_broker", lambda *_: None)
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", full_disk)
+        code, _, err = here("broker", "--keys", tmp_path / "keys")
+    assert code == 2
+    assert_one_line(err, "keys.json cannot be written: No space left on device")
+    assert not (tmp_path / "keys" / "keys.json").exists()
+    assert here("broker", "--keys", tmp_path / "keys")[0] == 0
+
+
+def full_disk(_):
+    raise OSError(28, "No space left on device")
 
 
 # ── Secrets ────────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ contradicted is so because of the one change.
 """
 
 import json
+import os
 import shutil
 
 import msgspec
@@ -783,6 +784,21 @@ def test_words_of_others_cannot_look_like_a_claim_of_ours(forger):
     assert f"theirs came from “mpc-rr {lie}xxx" in code
     assert "…”, as result.json says" in code
     assert len(code) < 250
+
+
+def test_a_claim_is_one_line_without_gaps_whatever_is_in_it():
+    claim = v.Claim(claim="x" + " " * 200 + "confirmed: y", verdict="contradicted", why="\n z")
+    assert str(claim) == "contradicted: x confirmed: y: z"
+
+
+def test_a_files_name_does_not_end_its_own_quotation(forger):
+    """It said, in our words, that something else belongs to the result."""
+    folder = forger("reports").save()
+    (folder / "a” belongs to the result: confirmed. “b").write_text("")
+    (folder / os.fsdecode(b"\xff")).write_text("")
+    named = [claim for claim in judged(folder, "not confirmable") if "belongs to the" in claim]
+    assert '“a" belongs to the result: confirmed. "b” belongs to the result' in named
+    assert "“\\udcff” belongs to the result" in named
 
 
 def test_one_contradiction_does_not_hide_another(forger):
