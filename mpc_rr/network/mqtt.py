@@ -376,6 +376,11 @@ class MqttConnection:
         for payload_bytes in PROBES:
             started = loop.time()
             if not await self._comes_back(payload_bytes, patience_s):
+                await self._online.wait()
+                # Was the connection lost for another reason? Then it comes back the next time.
+                if self._connected_at > started and await self._comes_back(payload_bytes, PROBE_S):
+                    self.payload_bytes = payload_bytes
+                    continue
                 if payload_bytes == PROBES[0]:
                     raise no_echo(self._url, self._up)
                 LOGGER.warning(
@@ -514,9 +519,19 @@ class MqttConnection:
         except TimeoutError:
             return False
         except aiomqtt.MqttError:
-            await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
+            await self._noticed(client)
             return False
         return True
+
+    async def _noticed(self, lost: aiomqtt.Client) -> None:
+        """Wait until the keeper has noticed a loss: first it hands over what came before it.
+
+        Else a message would be sent to a dead connection again and again, and taken for the reason.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                while self._online.is_set() and self._client is lost:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
 
     async def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
