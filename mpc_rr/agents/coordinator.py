@@ -92,6 +92,10 @@ TOO_LATE_AGAIN = (
 )
 INTERRUPTED = "the coordinator was interrupted"
 GONE = "{} was gone before the study began"
+NOBODY_JOINED = (
+    "some asked for the study and were invited, and none has joined; may this user write to their "
+    "mailboxes, and may they read them? (docs/brokers.md)"
+)
 GIVEN_AWAY = (
     "it was not heard of for a while, and somebody else has taken the place under its name; choose "
     "another"
@@ -100,6 +104,8 @@ HELLO_BYTES = 8 * 2**20
 """What hellos may take that wait for an answer."""
 ANSWERS_UNDER_WAY = 256
 """So many answers to people who have not joined wait to be published; others must ask again."""
+LOOK_AGAIN_S = 1.0
+"""How often to look whether one whose seat is claimed is there, when all seats are taken."""
 NEWS_S = 10.0
 """How often those who wait in the lobby hear how many there are."""
 
@@ -167,7 +173,9 @@ class Coordinator:
         self._seats = Seats(transport)
         self._objected: set[str] = set()
         self._excluded: list[Exclusion] = []
-        self._another, self._last_left = False, ""
+        self._another = self._invited = False
+        self._trouble = ""
+        """Of the last who did not come, or did not stay: why."""
         self._versions_named: set[int] = set()
         self._attempt = 0
 
@@ -240,22 +248,25 @@ class Coordinator:
         """Wait until the expected number is there or the deadline has passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self.study.deadlines.lobby_s
-        news = asyncio.create_task(self._tell_news())
+        news, doubt = asyncio.create_task(self._tell_news()), False
         try:
             while True:
                 left_s = max(deadline - loop.time(), 0)
+                wait_s = min(left_s, LOOK_AGAIN_S) if doubt else left_s
                 try:
-                    await self.mailbox.wait_for_news(LOBBY_SESSION, Join.step, left_s)
+                    await self.mailbox.wait_for_news(LOBBY_SESSION, Join.step, wait_s)
                 except (_LobbyFull, Dropout) as closing:
                     gone = self._let_go_of_the_gone()
                     full = len(self._seats) == self.study.parties.count
-                    if full or isinstance(closing, Dropout):
+                    doubt = full and self._seats.in_doubt(loop.time())
+                    over = isinstance(closing, Dropout) and wait_s == left_s
+                    if over or (full and not doubt):
                         self._excluded = [Exclusion(name, GONE.format(name)) for name in gone]
                         LOGGER.info("the roster is closed with %d parties", len(self._seats))
                         return self._seats.names
                 except StudyError as fault:  # whoever leaves now was never in: her seat is free
-                    self._last_left = one_line(f"{listing(fault.culprits)} left: {fault}")
-                    LOGGER.info("%s", self._last_left)
+                    self._trouble = one_line(f"{listing(fault.culprits)} left: {fault}")
+                    LOGGER.info("%s", self._trouble)
                     for name in fault.culprits:
                         self._vacate(name)
         finally:
@@ -274,8 +285,8 @@ class Coordinator:
         gone = self._seats.gone(self.mailbox.now())
         for name in gone:
             self._vacate(name)
-            self._last_left = GONE.format(name)
-            LOGGER.warning("%s: its seat is free again", self._last_left)
+            self._trouble = GONE.format(name)
+            LOGGER.warning("%s: its seat is free again", self._trouble)
         return gone
 
     def _vacate(self, name: str) -> None:
@@ -330,6 +341,7 @@ class Coordinator:
                 answers=hello.identity.digest,
                 piece_bytes=self._transport.payload_bytes,
             )
+            self._invited = True
             self._answer(hello.reply_to, header.sender, invitation)
 
     def _name_version(self, hello: Hello, header: Header) -> None:
@@ -340,7 +352,8 @@ class Coordinator:
         )
         if header.version not in self._versions_named:
             self._versions_named.add(header.version)
-            LOGGER.warning("%s, perhaps among others, is turned away: %s", header.sender, reason)
+            self._trouble = f"{header.sender}, perhaps among others, is turned away: {reason}"
+            LOGGER.warning("%s", self._trouble)
         refusal = Refusal(self._identity.public, reason, hello.identity.digest)
         other = msgspec.structs.replace(
             header,
@@ -378,10 +391,11 @@ class Coordinator:
         """Somebody joins another run: of an earlier coordinator, or of a second one."""
         if not self._another:
             self._another = True
-            LOGGER.warning(
-                "%s joins another run of this study: does a second coordinator use this broker?",
-                header.sender,
+            self._trouble = (
+                f"{header.sender} joins another run of this study: does a second coordinator use "
+                "this broker?"
             )
+            LOGGER.warning("%s", self._trouble)
         raise Rejected("other run")
 
     def _is_claimed(self, name: str, identity: PublicIdentity) -> bool:
@@ -577,10 +591,11 @@ class Coordinator:
             return
         cause = f"only {len(members)} of {count} parties are there, at least {fewest} are needed"
         if self._attempt == 0:
-            left = f": {self._last_left}" if self._last_left else ""
-            raise Dropout(
-                f"{cause}; the lobby closed after {self.study.deadlines.lobby_s:g} s{left}"
-            )
+            lobby_s = self.study.deadlines.lobby_s
+            cut_off = self._transport.cut_off(self.mailbox.now() - lobby_s)
+            unread = "" if members or not self._invited else NOBODY_JOINED
+            whys = "".join(f": {why}" for why in (self._trouble or unread, cut_off) if why)
+            raise Dropout(f"{cause}; the lobby closed after {lobby_s:g} s{whys}")
         lost = [exclusion.name for exclusion in self._excluded]
         raise Dropout(f"{cause}: {self._excluded[-1].reason}", lost)
 
@@ -657,7 +672,8 @@ class Coordinator:
     ) -> Outcome:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         raw = self._pronounce(verdict)
-        gone = {*verdict.culprits, *verdict.unconfirmed, *(result.lost if result else ())}
+        lost = result.lost if result else ()
+        gone = {*verdict.culprits, *verdict.unconfirmed, *lost, *self._objected}
         try:
             await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
             await self._farewell(tuple(name for name in self._seats.names if name not in gone))

@@ -7,6 +7,7 @@ party would not do ends its participation: it sends an objection and says why.
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeVar
@@ -163,7 +164,7 @@ class Party:
         """How many are in the lobby, as the coordinator says."""
         self._rosters: dict[int, Roster] = {}
         self._opening: Opening | None = None
-        self._admitted = self._in_protocol = False
+        self._admitted = self._in_protocol = self._over = False
 
     def __repr__(self) -> str:
         return f"Party({self.name})"
@@ -199,6 +200,9 @@ class Party:
                 raise weighed(ended.verdict, self.name, self.mailbox.proof) from None
             except (Misconduct, Refused) as fault:
                 await self._object(fault)
+                raise
+            except StateError as error:
+                await self._object(Declined(str(error)))  # nobody need wait for us
                 raise
             except asyncio.CancelledError:
                 await self._object(Refused("it was interrupted"))
@@ -253,18 +257,17 @@ class Party:
             raise Dropout("the coordinator invited this party but never admitted it", [COORDINATOR])
 
     def _why_nobody(self) -> str:
-        cut_off = self._transport.cut_off(self._began)
-        if cut_off is not None:
-            return cut_off
         if self._another_version is not None:
             return (
                 f"one did that speaks version {self._another_version} of the wire, and this "
                 f"program version {WIRE_VERSION}: all must have programs of the same"
             )
         if self._another_fingerprint is None:
-            return (
+            # Also before that, when we came: the study may have begun, and ended, without us.
+            cut_off = self._transport.cut_off(-math.inf)
+            return ("" if cut_off is None else f"{cut_off}; ") + (
                 "is it running, on this broker, with this version of the program? And may this "
-                "user publish there?"
+                "user publish there, and read what is sent to its mailbox? (docs/brokers.md)"
             )
         return (
             f"one with the fingerprint {self._another_fingerprint} did, but "
@@ -277,7 +280,7 @@ class Party:
         """Send the messages, and again (with those for later), until there is an answer."""
         self._began = asyncio.get_running_loop().time()
         deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
-        sent = 0
+        sent, opened = 0, False
         while not answered() and asyncio.get_running_loop().time() < deadline:
             try:
                 async with asyncio.timeout_at(deadline):
@@ -289,9 +292,14 @@ class Party:
                 )
             except (Dropout, TimeoutError, _Answered):
                 continue
-            except _NewRoster as news:  # it overtook the admission: the roster says all
+            except _NewRoster as news:
+                if news.roster is None:  # which goes to everybody: are we in, too?
+                    opened = True
+                    continue
                 self.mailbox.interrupt(news, before_others=True)
-                return True
+                return True  # it overtook the admission: the roster says all
+        if opened:
+            self.mailbox.interrupt(_NewRoster(None))
         return answered()
 
     def _on_invitation(self, opened: Opened) -> None:
@@ -341,7 +349,8 @@ class Party:
 
     def _on_other_version(self, opened: Opened) -> None:
         header = opened.envelope.header
-        if header.sender == COORDINATOR and header.target == self.name and not self.mailbox.run:
+        # One of version 1 does not hear us; but what it tells its own parties, we hear.
+        if header.sender == COORDINATOR and not self.mailbox.run:
             self._another_version = header.version
 
     def _on_lobby_news(self, opened: Opened) -> None:
@@ -376,7 +385,7 @@ class Party:
         self._from_coordinator(opened)
         if opened.message(Welcome).fingerprint != self._identity.public.fingerprint:
             raise Rejected("misdirected")
-        if self._admitted or self._rosters or self._opening is not None:
+        if self._admitted or self._rosters:
             raise Rejected("duplicate")
         self._admitted = True
         self._hears_coordinator()
@@ -385,11 +394,11 @@ class Party:
     # ── Roster ─────────────────────────────────────────────────────────────────────────────────
 
     async def _first_roster(self) -> Roster | None:
-        deadlines, box = self.study.deadlines, self.mailbox
-        deadline = box.now() + deadlines.lobby_s + deadlines.round_s
+        deadlines, box, started = self.study.deadlines, self.mailbox, self.mailbox.now()
+        patience_s = deadlines.lobby_s + deadlines.round_s
         step = Roster.step if self.study.needs_roster else Opening.step
         while True:
-            left_s = max(deadline - box.now(), 0)
+            left_s = max(started + patience_s - box.now(), 0)
             try:
                 await box.wait_for_news(session_name(1), step, min(left_s, COORDINATOR_SILENT_S))
             except _Answered:
@@ -398,9 +407,11 @@ class Party:
                 return news.roster
             except Dropout:
                 if left_s <= COORDINATOR_SILENT_S:
-                    raise
+                    raise Dropout(
+                        box.silence([COORDINATOR], step, patience_s, started), [COORDINATOR]
+                    ) from None
                 if box.now() - self._heard_at >= COORDINATOR_SILENT_S:  # is it another by now?
-                    await self._transport.send(COORDINATOR, self._hello)
+                    box.spawn(self._transport.send, COORDINATOR, self._hello)
 
     def _on_roster(self, opened: Opened) -> None:
         self._from_coordinator(opened)
@@ -452,6 +463,10 @@ class Party:
 
     async def _attempt(self, roster: Roster | None) -> Ending:
         """One try with the parties of this roster, up to the verdict."""
+        if self._over:  # we hear it all at once, too late: nothing of the record leaves for it
+            cut_off = self._transport.cut_off(self._began)
+            why = "" if cut_off is None else f"; {cut_off}"
+            raise Refused(f"the study ended without this party, before it could answer{why}")
         session = self._session(roster)
         try:
             if roster is not None:
@@ -475,8 +490,7 @@ class Party:
             return checked_ending(
                 await self._protocol.party(session, self.study.schema, self._record)
             )
-        except StateError as error:
-            await self._object(Declined(str(error)))  # nobody need wait for us
+        except StateError:
             raise
         except OverdrawnError as error:
             raise Declined(f"{error}; no part of the record was sent") from None
@@ -569,6 +583,7 @@ class Party:
     def _on_verdict(self, opened: Opened) -> None:
         self._from_coordinator(opened)
         verdict = opened.message(Verdict)
+        self._over = verdict.done
         if not verdict.done:
             self.mailbox.transcribe(opened.raw)
             self.mailbox.interrupt(_Ended(verdict))

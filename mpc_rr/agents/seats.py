@@ -79,6 +79,14 @@ class Seats:
             return False
         return True if heard > claimed else None
 
+    def in_doubt(self, now: float) -> bool:
+        """Whether it is not known yet of somebody if she is there.
+
+        Somebody else claims her seat, or the broker has missed her a moment ago.
+        """
+        claimed = any(self.still_there(name, now) is None for name in self._claims)
+        return claimed or any(self._transport.missed(s.address) for s in self._seats.values())
+
     def _silent_s(self, name: str, now: float) -> float:
         heard = self._transport.last_heard(self._seats[name].address)
         return 0.0 if heard is None else now - heard

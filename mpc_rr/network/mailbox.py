@@ -335,7 +335,8 @@ class Mailbox:
                     return
                 left_s = wait.deadline(timeout_s) - loop.time()
                 if left_s <= CLOCK_STEP_S:
-                    raise Dropout(self._silence(wait, timeout_s), wait.missing)
+                    silence = self.silence(wait.missing, wait.step, timeout_s, wait.started)
+                    raise Dropout(silence, wait.missing)
                 quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
                 if quiet_s <= CLOCK_STEP_S:
                     self._ask_all(wait, late_s=-quiet_s)
@@ -344,11 +345,11 @@ class Mailbox:
         finally:
             self._wait = None
 
-    def _silence(self, wait: _Wait, timeout_s: float) -> str:
+    def silence(self, missing: Iterable[str], step: str, waited_s: float, since: float) -> str:
         """Who did not write; and if it is we who could not hear, that."""
-        cut_off = self.transport.cut_off(wait.started)
+        cut_off = self.transport.cut_off(since)
         return (
-            f"{listing(wait.missing)} sent nothing for step {wait.step!r} within {timeout_s:g} s"
+            f"{listing(missing)} sent nothing for step {step!r} within {waited_s:g} s"
             f"{'' if cut_off is None else f'; {cut_off}'}"
         )
 

@@ -68,6 +68,10 @@ class MemoryTransport:
         """Nobody says here that he is there."""
         return None
 
+    def missed(self, address: str) -> bool:  # noqa: ARG002
+        """Nobody says so."""
+        return False
+
     def cut_off(self, since: float) -> str | None:  # noqa: ARG002
         """Never."""
         return None

@@ -77,6 +77,7 @@ BACK_S = 5.0
 PROBES = tuple(kib * 1024 - 512 for kib in (8, 16, 32, 64, 128, 256))
 PROBE_S = 10.0
 TOKEN_BYTES = 16
+OUTAGES = 16
 IN_FLIGHT = 8
 SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
@@ -137,7 +138,7 @@ class MqttConnection:
         """When the broker said of some of them that they are gone."""
         self._client: aiomqtt.Client | None = None
         self._online = asyncio.Event()
-        self._outages: deque[_Outage] = deque(maxlen=16)
+        self._outages: deque[_Outage] = deque(maxlen=OUTAGES)
         self._pause_s, self._connected_at = PAUSE_S, -math.inf
         self._told = ""
         self._unacknowledged: set[asyncio.Timeout] = set()
@@ -188,8 +189,9 @@ class MqttConnection:
         started, deadline = loop.time(), loop.time() + self._lobby_s
         while True:
             try:
-                return await self._connect()
+                client = await self._connect()
             except BrokerError as error:
+                self._outages = deque([_Outage(started, math.inf, str(error))], maxlen=OUTAGES)
                 if isinstance(error, BrokerRefusal):
                     patience_s = NO_RIGHTS_S if error.may_pass else 0.0
                     if loop.time() - started >= patience_s:
@@ -198,6 +200,10 @@ class MqttConnection:
                     raise BrokerError(f"{error} (tried for {self._lobby_s:g} s)") from None
                 self._tell(f"{error} Trying again for {deadline - loop.time():.0f} s.")
                 await self._pause()
+            else:
+                if self._outages:
+                    self._back("at last")
+                return client
 
     async def _connect(self) -> aiomqtt.Client:
         """Connect to the first node that answers."""
@@ -309,12 +315,16 @@ class MqttConnection:
                 self._outages[-1].why = str(error)
                 self._tell(str(error))
             else:
-                self._outages[-1].until = self._connected_at
-                away_s = self._connected_at - self._outages[-1].since
-                LOGGER.warning("connected to %s again, after %.1f s", self._url.where, away_s)
+                self._back("again")
                 self._spawn(self._say_here())
-                self._told = ""
                 return client
+
+    def _back(self, how: str) -> None:
+        """There is a connection again, or at last."""
+        self._outages[-1].until = self._connected_at
+        away_s = self._connected_at - self._outages[-1].since
+        LOGGER.warning("connected to %s %s, after %.1f s", self._url.where, how, away_s)
+        self._told = ""
 
     async def _pause(self) -> None:
         """Wait before the next attempt: ever longer, and not when everybody else tries again."""
@@ -336,7 +346,8 @@ class MqttConnection:
         if not away:
             return None
         seconds = sum(min(o.until, now) - max(o.since, since) for o in away)
-        until = "so far" if away[-1].until > now else "of that time"
+        whole = "in all" if since == -math.inf else "of that time"
+        until = "so far" if away[-1].until > now else whole
         return (
             f"this process had no connection to the broker for {seconds:.0f} s {until} "
             f"({away[-1].why.rstrip('.?')})"
@@ -367,6 +378,11 @@ class MqttConnection:
         for payload_bytes in PROBES:
             started = loop.time()
             if not await self._comes_back(payload_bytes, patience_s):
+                await self._online.wait()
+                # Was the connection lost for another reason? Then it comes back the next time.
+                if self._connected_at > started and await self._comes_back(payload_bytes, PROBE_S):
+                    self.payload_bytes = payload_bytes
+                    continue
                 if payload_bytes == PROBES[0]:
                     raise no_echo(self._url, self._up)
                 LOGGER.warning(
@@ -507,9 +523,19 @@ class MqttConnection:
         except TimeoutError:
             return False
         except aiomqtt.MqttError:
-            await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
+            await self._noticed(client)
             return False
         return True
+
+    async def _noticed(self, lost: aiomqtt.Client) -> None:
+        """Wait until the keeper has noticed a loss: first it hands over what came before it.
+
+        Else a message would be sent to a dead connection again and again, and taken for the reason.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                while self._online.is_set() and self._client is lost:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
 
     async def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
@@ -563,6 +589,10 @@ class MqttConnection:
         if now - self._gone.get(mailbox, math.inf) > BACK_S:
             return -math.inf
         return max(self._heard[mailbox], self._connected_at)
+
+    def missed(self, mailbox: str) -> bool:
+        """Whether the broker has said of a mailbox that it is gone, and nothing came since."""
+        return mailbox in self._gone
 
     async def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
         """To one agent behind this connection, or to all of them.
@@ -672,6 +702,10 @@ class MqttTransport:
     def last_heard(self, address: str) -> float | None:
         """When something last came from an address to which we have a route."""
         return self._connection.last_heard(address.partition("/")[0])
+
+    def missed(self, address: str) -> bool:
+        """Whether the broker said a moment ago that who is there has gone."""
+        return self._connection.missed(address.partition("/")[0])
 
     def cut_off(self, since: float) -> str | None:
         """For how long there was no connection since then, in words."""

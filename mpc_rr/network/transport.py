@@ -29,6 +29,9 @@ class Transport(Protocol):
         Minus infinity: who was there is gone. None: this carrier cannot tell (coordinator only).
         """
 
+    def missed(self, address: str) -> bool:
+        """Whether an address is said to be gone, though it may be there again in a moment."""
+
     def cut_off(self, since: float) -> str | None:
         """For how long we were cut off from the network since then, in words; None: never."""
 

@@ -91,6 +91,10 @@ class FaultyTransport:
         """As the wrapped transport does."""
         return self._inner.last_heard(address)
 
+    def missed(self, address: str) -> bool:
+        """As the wrapped transport does."""
+        return self._inner.missed(address)
+
     def cut_off(self, since: float) -> str | None:
         """As the wrapped transport does."""
         return self._inner.cut_off(since)

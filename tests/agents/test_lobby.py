@@ -2,20 +2,28 @@
 
 import asyncio
 
+import msgspec
 import pytest
-from helpers import make_study, random_records, simulate
+from helpers import make_study, random_records, simulate, with_mailbox
 
+from mpc_rr.agents.account import Account
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import run_parties
+from mpc_rr.agents.ledger_file import StateError
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Dropout, MpcRrError, Refused
 from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.lifecycle import Welcome
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 
 SIZES = (2, 3)
+ANSWER = msgspec.msgpack.encode("answer")
+"""How the step stands in the header of an answer."""
 
 
 def run_with_guest(guest, *, study=None, n=4, start_after_s=0.0, guest_first=False):
@@ -129,6 +137,96 @@ def test_a_pinned_coordinator_must_have_the_fingerprint(right):
     else:
         assert isinstance(guest, Dropout)
         assert "no coordinator" in str(guest)
+
+
+def never_admitted(until_s):
+    """A party whose joins are lost for a while; it keeps what it sends."""
+
+    def make(net, study):
+        end = net.attach("guest/late")
+        send, end.sent = end.send, []
+
+        async def lossy(target, raw):
+            end.sent.append(raw)
+            if b"join" not in raw or asyncio.get_running_loop().time() > until_s:
+                await send(target, raw)
+
+        end.send = lossy
+        made.append(end)
+        return Party(study, "late", (0, 0), end, SeededRandomness(77))
+
+    made = []
+    return make, made
+
+
+def test_who_hears_the_opening_but_was_not_admitted_answers_nothing():
+    """Once it took the opening, which everybody hears, for its admission: it answered and paid."""
+    study = make_study(5, SIZES, minimum=4, protocol=RRIndependent(keep=0.5), round_s=10)
+    guest, made = never_admitted(until_s=study.deadlines.lobby_s + 1)
+    outcome, _, end = run_with_guest(guest, study=study)
+    assert outcome.result.n == 4
+    assert isinstance(end, Refused)
+    assert "the roster is closed" in str(end)
+    assert not any(ANSWER in raw for raw in made[0].sent)
+
+
+def test_who_hears_everything_when_all_is_over_answers_nothing():
+    """Once a host that had hung for longer than a round answered nobody, and said "done"."""
+    study = make_study(5, SIZES, minimum=4, protocol=RRIndependent(keep=0.5), round_s=10)
+    sent, hung = [], []
+
+    def hangs(net, study):
+        end = net.attach("guest/late")
+        send, recv = end.send, end.recv
+
+        async def late():
+            raw = await recv()
+            if b"opening" in raw and not hung:
+                hung.append(True)
+                await asyncio.sleep(25)
+            return raw
+
+        async def kept(target, raw):
+            sent.append(raw)
+            await send(target, raw)
+
+        end.send, end.recv = kept, late
+        return Party(study, "late", (0, 0), end, SeededRandomness(77))
+
+    outcome, _, end = run_with_guest(hangs, study=study, guest_first=True)
+    assert outcome.result.n == 4
+    assert isinstance(end, Refused)
+    assert "the study ended without this party, before it could answer" in str(end)
+    assert not any(ANSWER in raw for raw in sent)
+
+
+def test_who_cannot_write_its_ledger_says_that_it_declines():
+    """Once it was silent, and the others waited a whole round for it."""
+
+    class FullDisk(Account):
+        def charge(self, study, record, *, again=False):
+            raise StateError("the ledger cannot be written")
+
+    study = make_study(5, SIZES, minimum=4, protocol=RRIndependent(keep=0.5), round_s=10)
+    guest = guest_named("full", terms=Terms(account=FullDisk()))
+    outcome, _, end = run_with_guest(guest, study=study)
+    assert outcome.result.n == 4
+    assert isinstance(end, StateError)
+    assert max(outcome.round_seconds.values()) < 1
+
+
+def test_who_was_admitted_and_hears_no_more_says_for_how_long_it_waited():
+    """Once it named the last of several waits alone, with its thousandths."""
+
+    class Mute(Mailbox):
+        async def post(self, session, step, target, raw):
+            if step == Welcome.step:
+                await super().post(session, step, target, raw)
+
+    study = make_study(4, SIZES, lobby_s=60.5)
+    _, ends = simulate(study, random_records(4, SIZES), coordinator=with_mailbox(Coordinator, Mute))
+    for end in ends.values():
+        assert str(end) == "coordinator sent nothing for step 'roster' within 70.5 s"
 
 
 def test_too_few_in_the_lobby_end_the_study_for_all():

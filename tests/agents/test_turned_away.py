@@ -13,6 +13,7 @@ from helpers import make_study, random_records, simulate, telling, with_mailbox
 
 from mpc_rr.agents import coordinator as coordinating
 from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.outcome import State
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.roster import join_claim, roster_digest, run_id
 from mpc_rr.agents.terms import Terms
@@ -87,7 +88,7 @@ class Letters:
     address, behind, payload_bytes = COORDINATOR, False, 65024
 
     def __init__(self):
-        self.sent, self.heard = [], {}
+        self.sent, self.heard, self.gone = [], {}, set()
 
     async def answer(self, address, raw):
         self.sent.append((address, raw))
@@ -103,6 +104,9 @@ class Letters:
 
     def last_heard(self, address):
         return self.heard.get(address)
+
+    def missed(self, address):
+        return address in self.gone
 
     def cut_off(self, since):
         return None
@@ -324,6 +328,87 @@ def test_the_dead_keep_no_seats_when_the_roster_closes():
     assert [one.name for one in outcome.excluded] == ["p1", "p2", "p3"]
 
 
+def people(boss, letters):
+    """Joins a coordinator's lobby under a name, from an address."""
+
+    def joins(who, name, address):
+        boss.mailbox.accept(
+            letter(join(boss, who, name=name, address=address), who, sender=name,
+                   target=COORDINATOR, run=boss.mailbox.run)
+        )  # fmt: skip
+
+    return joins
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_roster_is_not_closed_before_it_is_known_whether_one_is_there(there):
+    """Once a dead one kept its seat if the last of the others came a second after it did again."""
+    again, other = (Identity(SeededRandomness(seed)) for seed in (51, 52))
+
+    async def act(boss, letters):
+        joins = people(boss, letters)
+        joins(ANN, "ann", "box/ann")
+        await asyncio.sleep(1)
+        joins(again, "ann", "new/ann")
+        for name, who in (("ben", BEN), ("cat", IMPOSTOR), ("dan", other)):
+            joins(who, name, f"box/{name}")
+        await asyncio.sleep(2)
+        assert boss.progress.state is State.LOBBY
+        letters.heard["box/ann"] = asyncio.get_running_loop().time() if there else -math.inf
+        joins(again, "ann", "new/ann")
+        await asyncio.sleep(2)
+        assert boss.progress.state is not State.LOBBY
+        assert boss._seats["ann"].identity == (ANN if there else again).public
+
+    in_the_lobby(act)
+
+
+def test_a_roster_is_not_closed_with_one_whom_the_broker_has_just_missed():
+    """It may have it again in a moment. Once the study began with it, whoever came in its place."""
+
+    async def act(boss, letters):
+        joins = people(boss, letters)
+        joins(ANN, "ann", "box/ann")
+        letters.gone.add("box/ann")
+        others = [BEN, IMPOSTOR, Identity(SeededRandomness(52))]
+        for name, who in zip(("ben", "cat", "dan"), others, strict=True):
+            joins(who, name, f"box/{name}")
+        await asyncio.sleep(2)
+        assert boss.progress.state is State.LOBBY
+        letters.gone.clear()
+        await asyncio.sleep(2)
+        assert boss.progress.state is not State.LOBBY
+
+    in_the_lobby(act)
+
+
+@pytest.mark.parametrize(
+    ("act", "cut_off", "why"),
+    [
+        (lambda boss: hello(ANN, version=1), None, "ann, perhaps among others, is turned away"),
+        (lambda boss: letter(join(boss, ANN, run=b"r" * 32), ANN, sender="ann",
+                             target=COORDINATOR, run=b"r" * 32), None, "a second coordinator"),
+        (lambda boss: hello(ANN), None, "some asked for the study and were invited, and none has"),
+        (lambda boss: b"", "this process had no connection", "this process had no connection"),
+    ],
+    ids=["another version", "another run", "no rights", "no connection"],
+)  # fmt: skip
+def test_if_nobody_is_there_the_cause_says_what_is_known_of_it(act, cut_off, why, monkeypatch):
+    """Once only the log did, if anything; the parties and the result folder blamed the absent."""
+    monkeypatch.setattr(Letters, "cut_off", lambda self, since: cut_off)
+
+    async def main():
+        boss = Coordinator(STUDY, Letters(), SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(0)
+        boss.mailbox.accept(act(boss))
+        return await running
+
+    outcome = run_virtual(main())
+    assert outcome.cause.startswith("only 0 of 4 parties are there, at least 4 are needed; the lob")
+    assert why in outcome.cause
+
+
 def test_of_each_person_one_pass_waits(monkeypatch):
     """Once every identity's was kept: one admitted person could fill the memory."""
     registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6))
@@ -480,6 +565,16 @@ def test_only_the_coordinator_speaks_for_itself(guest):
     welcome = Welcome(guest.identity.fingerprint)
     assert guest.gets(welcome, BEN, sender="ben") == ["not the coordinator"]
     assert guest.gets(welcome) == []
+
+
+@pytest.mark.parametrize("target", ["ann", "*"])
+def test_a_coordinator_of_another_version_is_named_whomever_it_addresses(guest, target):
+    """One of version 1 hears no hello of ours. Once we only asked whether any was there."""
+    header = Header(1, STUDY.name, b"r" * 16, "verdict", Verdict.step, COORDINATOR, target)
+    raw = write(header, Verdict(False, "nobody came", (), b"", {}, ()), BOSS)
+    guest.mailbox.accept(raw)
+    assert guest.mailbox.rejected == {"other version": 1}
+    assert "one did that speaks version 1 of the wire" in guest.party._why_nobody()
 
 
 def test_two_rosters_for_one_attempt_are_noticed():

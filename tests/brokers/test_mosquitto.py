@@ -6,7 +6,10 @@ import datetime as dt
 import ipaddress
 import subprocess
 import threading
+from pathlib import Path
 
+import aiomqtt
+import msgspec
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -23,8 +26,11 @@ from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.running import run_study
+from mpc_rr.study.definition import Deadlines
+from mpc_rr.study.file import load_scenario
 
 pytestmark = pytest.mark.broker
+QUICKSTART = Path(__file__).parents[2] / "scenarios" / "quickstart.toml"
 SIZES = (2, 3)
 RECORDS = random_records(5, SIZES, seed=8)
 
@@ -179,22 +185,66 @@ def test_who_comes_before_the_broker_waits_for_it(start_mosquitto, monkeypatch):
     assert_tables(result.outcome.result.tables, crosstabs(RECORDS, SIZES))
 
 
+@pytest.fixture
+def published(monkeypatch):
+    """How long the messages were that were to be published, and their payloads."""
+    lengths = {"messages": [], "payloads": []}
+    publish, deliver = MqttConnection.publish, MqttConnection._deliver
+
+    async def seen(self, topic, raw):
+        lengths["messages"].append(len(raw))
+        await publish(self, topic, raw)
+
+    async def carried(self, topic, payload):
+        lengths["payloads"].append(len(payload))
+        await deliver(self, topic, payload)
+
+    monkeypatch.setattr(MqttConnection, "publish", seen)
+    monkeypatch.setattr(MqttConnection, "_deliver", carried)
+    return lengths
+
+
 @pytest.mark.parametrize("setting", ["message_size_limit", "max_packet_size"])
 @pytest.mark.parametrize("limit_kib", [16, 64, 128])
-def test_messages_fit_what_the_broker_carries(start_mosquitto, setting, limit_kib, caplog):
+def test_messages_fit_what_the_broker_carries(
+    start_mosquitto, setting, limit_kib, caplog, published
+):
     """Once a limit of 64 KiB broke even the quickstart, and everybody was blamed."""
     _, url = start_mosquitto(f"allow_anonymous true\n{setting} {limit_kib * 1024}")
-    sizes = (12, 12, 12, 12)
-    records = random_records(24, sizes, seed=2)
+    sizes = (43, 43, 43, 43)
+    records = random_records(12, sizes, seed=2)
     scenario = make_scenario(records, sizes, protocol=ExactPairs(sum="secure_sum"), **PATIENT)
-    largest = scenario.study.largest_message_bytes
-    assert largest > 40_000
     outcome = run_study(scenario, broker=url).outcome
     assert outcome.result is not None, outcome.cause
     assert_tables(outcome.result.tables, crosstabs(records, sizes))
+    assert max(published["messages"]) > 128 * 1024, "every limit is touched"
+    assert limit_kib * 512 < max(published["payloads"]) <= limit_kib * 1024
     told = [record.message for record in caplog.records]
-    assert sum("does not carry" in message for message in told) == (limit_kib < 256)
-    assert sum("was lost" in message for message in told) <= 1
+    assert sum("does not carry" in message for message in told) == 1
+    assert sum("was lost" in message for message in told) <= 2, "the probe is sent once again"
+
+
+@pytest.mark.parametrize("setting", ["message_size_limit", "max_packet_size"])
+@pytest.mark.parametrize("limit_kib", [16, 64, 128])
+def test_the_quickstart_does_not_mind_a_limit(start_mosquitto, setting, limit_kib, published):
+    _, url = start_mosquitto(f"allow_anonymous true\n{setting} {limit_kib * 1024}")
+    scenario = load_scenario(QUICKSTART)
+    patient = msgspec.structs.replace(scenario.study, deadlines=Deadlines(**PATIENT))
+    scenario = msgspec.structs.replace(scenario, study=patient)
+    outcome = run_study(scenario, broker=url).outcome
+    assert outcome.result is not None, outcome.cause
+    assert outcome.result.n == 50
+    assert max(published["payloads"]) <= limit_kib * 1024
+
+
+@pytest.mark.parametrize("setting", ["message_size_limit", "max_packet_size"])
+def test_a_broker_that_carries_too_little_is_told_before_anybody_comes(
+    start_mosquitto, setting, monkeypatch
+):
+    monkeypatch.setattr(mqtt, "PROBE_S", 0.5)  # what never comes back need not be waited for
+    _, url = start_mosquitto(f"allow_anonymous true\n{setting} 4096")
+    with pytest.raises(BrokerRefusal, match=r"may this user write and read there, and 8 KiB at a"):
+        run_study(make_scenario(RECORDS, SIZES, **PATIENT), broker=url)
 
 
 async def test_a_broker_that_hangs_up_at_every_message_is_not_called_again_at_once(
@@ -221,6 +271,45 @@ async def test_a_broker_that_hangs_up_at_every_message_is_not_called_again_at_on
         with pytest.raises(BrokerRefusal, match="ends the connection each time 30,001 bytes"):
             await end.send("coordinator", bytes(30_000))
     assert len(connections) <= 2 * mqtt.HANG_UPS
+
+
+def connection_to(url, *, coordinator):
+    return MqttConnection(
+        url, "test", SystemRandomness(), size_limit=10**6, coordinator=coordinator, lobby_s=60,
+        longest_wait_s=600,
+    )  # fmt: skip
+
+
+async def test_a_loss_that_was_not_noticed_yet_is_not_blamed_on_the_message(start_mosquitto):
+    """Once a study of a thousand ended when its broker restarted: "it does not allow 520 bytes"."""
+    _, url = start_mosquitto()
+
+    class Lost:
+        async def publish(self, *_, **__):
+            raise aiomqtt.MqttError("not connected")
+
+    connection = connection_to(url, coordinator=False)
+    async with connection.open():
+        end, client = connection.attach("party"), connection._client
+        connection._client = Lost()  # and the keeper is busy with what came before
+        asyncio.get_running_loop().call_later(1, setattr, connection, "_client", client)
+        await end.send("coordinator", b"x")
+
+
+async def test_a_broker_that_restarts_while_it_is_measured_carries_no_less(start_mosquitto):
+    server, url = start_mosquitto()
+    connection = connection_to(url, coordinator=True)
+    published, restarted = connection._published, []
+
+    async def lost(topic, payload):
+        if not restarted:
+            restarted.append(server.stop())
+            server.start()
+        return await published(topic, payload)
+
+    connection._published = lost
+    async with connection.open():
+        assert connection.payload_bytes == mqtt.PROBES[-1]
 
 
 @pytest.mark.parametrize(
