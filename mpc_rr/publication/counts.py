@@ -114,8 +114,7 @@ class PairCounts(Ending, frozen=True):
         """Tables, dependences, and a warning where a count gives somebody away."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {study.expected} parties counted together; nobody's answers were shown "
-            "to anybody.",
+            f"{self.n} of {study.expected} parties counted together.",
             counted=self.n,
             expected=study.expected,
         )
