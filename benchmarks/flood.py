@@ -1,6 +1,6 @@
 """A study under a flood of hellos from strangers.
 
-    python benchmarks/flood.py [--rates 0 500 2000] [--clients 1 20] [--out FILE.json]
+    python benchmarks/flood.py [--rates 0 2000 8000] [--clients 1 20] [--out FILE.json]
 
 Named floor: the same study without a flood (rate 0). Coordinator and host are processes of their
 own at an embedded broker; the flood comes from this process, by clients that have the parties'
@@ -135,7 +135,7 @@ async def measured(rate, clients, parties):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rates", type=int, nargs="+", default=[0, 500, 2000])
+    parser.add_argument("--rates", type=int, nargs="+", default=[0, 2000, 8000])
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 20])
     parser.add_argument("--parties", type=int, default=50)
     parser.add_argument("--out", type=Path)

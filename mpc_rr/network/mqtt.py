@@ -8,6 +8,9 @@ gives thousands of parties one mailbox, which needs two subscriptions however ma
 Under load messages wait a moment for a free place and then travel together (``box/<mailbox>/=`` for
 those to several parties of one mailbox): a client can publish only some thousand times a second.
 
+What arrives waits in one place only, the reader's inbox, where senders are served in turn. Reading
+goes before handling, so that a flood waits there, and not with the broker, in one line for all.
+
 The first connection is tried for as long as the study's lobby is open. A lost one is made again
 with growing pauses, for as long as an agent waits. What the broker had not acknowledged is
 published again; what it lost meanwhile, the mailboxes ask for again.
@@ -23,7 +26,7 @@ import math
 import re
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -52,7 +55,6 @@ from mpc_rr.network.fragments import (
     whole,
 )
 from mpc_rr.network.rights import draw_mailbox
-from mpc_rr.network.transport import AT_ONCE
 from mpc_rr.randomness import Randomness
 
 T = TypeVar("T")
@@ -82,7 +84,9 @@ SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
 INBOX_BYTES = 64 * 2**20
 """What waits to be read, besides four messages of the largest kind."""
-QUEUED_MESSAGES = 65536
+IN_A_TURN, READ_AHEAD = 8, 8
+"""So many messages are handled in one turn of the loop; and so many are read before, if they are
+there."""
 AT_LEAST_ONCE = 1
 
 
@@ -146,8 +150,10 @@ class MqttConnection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._one_in_pieces = asyncio.Lock()
         self._failure: BrokerError | None = None
-        self._handed_over = 0
-        self._handing_over = False
+        self._read = 0
+        """How many messages were read from the broker."""
+        self._turns: deque[asyncio.Future[None]] = deque()
+        """Those who have a message, and wait for their turn to handle it."""
         if coordinator:
             self.attach(COORDINATOR)  # parties may write before it is known what the broker carries
 
@@ -246,7 +252,7 @@ class MqttConnection:
             proxy=proxy_settings(self._url.proxy),
             tls_context=self._url.tls_context(),
             timeout=CONNECT_TIMEOUT_S,
-            max_queued_incoming_messages=QUEUED_MESSAGES,
+            queue_type=_no_queue(self._arrived),
             logger=LIBRARY,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
@@ -264,30 +270,27 @@ class MqttConnection:
             raise no_reading(self._url, self._root)
 
     async def _keep(self, client: aiomqtt.Client) -> None:
+        """Connect again whenever the connection is lost."""
         try:
             while True:
                 try:
-                    async for message in client.messages:
-                        payload = message.payload
-                        if message.retain:
-                            continue  # nothing of ours is: somebody left it here
-                        if isinstance(payload, bytes):
-                            self._handing_over = True
-                            try:
-                                await self._take(message.topic.value, payload)
-                            finally:
-                                self._handing_over = False
+                    async for _ in client.messages:
+                        pass  # none is ever here: they are taken as they arrive
                 except aiomqtt.MqttError as error:
                     self._lost(error)
                     await _close(client)
                     client = await self._reconnect()
         except Exception as error:  # noqa: BLE001  (whatever it is, nobody must wait for ever)
-            self._failure = _of_the_broker(error)
-            self._online.set()
-            for end in self._ends.values():
-                end.fail(self._failure)
+            self._fail(error)
         finally:
             await _close(client)
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing will come any more, and nothing be published."""
+        self._failure = _of_the_broker(error)
+        self._online.set()
+        for end in self._ends.values():
+            end.fail(self._failure)
 
     def _lost(self, error: aiomqtt.MqttError) -> None:
         now = asyncio.get_running_loop().time()
@@ -341,12 +344,6 @@ class MqttConnection:
             f"this process had no connection to the broker for {seconds:.0f} s {until} "
             f"({away[-1].why.rstrip('.?')})"
         )
-
-    @property
-    def behind(self) -> bool:
-        """Whether messages have come that were not handed over yet."""
-        client = self._client
-        return self._handing_over or (client is not None and len(client.messages) > 0)
 
     async def _beat(self) -> None:
         """Say now and then that this connection is there."""
@@ -511,7 +508,17 @@ class MqttConnection:
             return False
         return True
 
-    async def _take(self, topic: str, payload: bytes) -> None:
+    def _arrived(self, message: aiomqtt.Message) -> None:
+        """Take a message at once. Nothing of ours is retained: somebody left that here."""
+        self._read += 1
+        if message.retain or not isinstance(message.payload, bytes):
+            return
+        try:
+            self._take(message.topic.value, message.payload)
+        except Exception as error:  # noqa: BLE001  (the library would only hang up)
+            self._fail(error)
+
+    def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         mailbox, _, reader = rest.partition("/")
@@ -519,9 +526,9 @@ class MqttConnection:
             return
         if is_batch(payload):
             if kind == COORDINATOR:  # divided when its sender's turn has come
-                self._ends[COORDINATOR].take(payload, mailbox)
+                self._hand_over(COORDINATOR, payload, mailbox)
             for name, raw in (unbatch(payload) or ()) if kind == "box" else ():
-                await self._hand_over(name, raw, mailbox)
+                self._hand_over(name, raw, mailbox)
             return
         if kind == "box" and reader not in self._ends:
             return
@@ -529,7 +536,8 @@ class MqttConnection:
         assembler = self._assembler_for_strangers if stranger else self._assembler
         message = assembler.add(rest, payload)
         if message is not None:
-            await self._hand_over(reader if kind == "box" else None, message, mailbox)
+            message = message[: self._size_limit + 1]  # enough to see that it is too large
+            self._hand_over(reader if kind == "box" else None, message, mailbox)
 
     def _of_connections(self, mailbox: str, payload: bytes) -> bool:
         """Take note of what connections say of themselves; whether it was no more than that."""
@@ -564,21 +572,52 @@ class MqttConnection:
             return -math.inf
         return max(self._heard[mailbox], self._connected_at)
 
-    async def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
-        """To one agent behind this connection, or to all of them.
-
-        A few at a time: if thousands acted on it at once, nobody would look after the connection
-        meanwhile, and the broker would take it for dead.
-        """
-        raw = raw[: self._size_limit + 1]  # enough to see that it is too large
-        ends = (
-            [*self._ends.values()] if reader is None else [*filter(None, [self._ends.get(reader)])]
-        )
-        for end in ends:
+    def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
+        """To one agent behind this connection, or to all of them."""
+        ends = [*self._ends.values()] if reader is None else [self._ends.get(reader)]
+        for end in filter(None, ends):
             end.take(raw, mailbox)
-            self._handed_over += 1
-            if self._handed_over % AT_ONCE == 0:
-                await asyncio.sleep(0)
+
+    async def turn(self) -> None:
+        """Wait until the next message may be handled: a few in each turn of the loop.
+
+        If thousands acted on one at once, nobody would look after the connection meanwhile, and the
+        broker would take it for dead. While more can be read, that goes first, up to a point: what
+        is not read waits with the broker, in one line for all.
+        """
+        loop = asyncio.get_running_loop()
+        mine = loop.create_future()
+        if not self._turns:
+            loop.call_soon(self._give_turns, self._read, 0)
+        self._turns.append(mine)
+        await mine
+
+    def _give_turns(self, read_before: int, ahead: int) -> None:
+        if self._read > read_before and ahead < READ_AHEAD:
+            ahead += 1
+        else:
+            ahead = 0
+            for _ in range(min(IN_A_TURN, len(self._turns))):
+                mine = self._turns.popleft()
+                if not mine.done():
+                    mine.set_result(None)
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._give_turns, self._read, ahead)
+
+
+def _no_queue(
+    take: Callable[[aiomqtt.Message], None],
+) -> type["asyncio.Queue[aiomqtt.Message]"]:
+    """A queue for aiomqtt in which nothing waits: its own is one line for all senders.
+
+    While that was worked off, nobody would notice either that the connection is lost.
+    """
+
+    class NoQueue(asyncio.Queue[aiomqtt.Message]):
+        def put_nowait(self, item: aiomqtt.Message) -> None:
+            take(item)
+
+    return NoQueue
 
 
 def _of_the_broker(error: BaseException) -> BrokerError:
@@ -699,8 +738,8 @@ class MqttTransport:
 
     @property
     def behind(self) -> bool:
-        """Whether messages have come that were not handed over yet, or not taken from here."""
-        return self._connection.behind or len(self._inbox) > 0 or len(self._divided) > 0
+        """Whether messages have come that were not taken from here yet."""
+        return len(self._inbox) > 0 or len(self._divided) > 0
 
     async def recv(self) -> bytes:
         """The next message; `BrokerError` when the connection is lost for good."""
@@ -710,6 +749,7 @@ class MqttTransport:
                     raise self._failure
                 self._arrived.clear()
                 await self._arrived.wait()
+            await self._connection.turn()
             arrived = self._inbox.get()
             batched = unbatch(arrived)
             self._divided.extend([arrived] if batched is None else (raw for _, raw in batched))

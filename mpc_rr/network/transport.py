@@ -3,7 +3,7 @@
 from typing import Protocol
 
 AT_ONCE = 64
-"""So many messages are handed over, or filed, before others of this process get their turn."""
+"""So many messages are filed before others of this process get their turn."""
 
 
 class Transport(Protocol):

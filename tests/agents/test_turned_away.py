@@ -193,7 +193,7 @@ def test_strangers_cannot_make_the_coordinator_write_without_bound():
                 await asyncio.sleep(0.001)
         await asyncio.sleep(1)
         assert len(letters.sent) == coordinating.ANSWERS_UNDER_WAY
-        assert boss._hellos.held_bytes <= coordinating.HELLO_BYTES
+        assert boss._hellos._total <= coordinating.HELLO_BYTES
         assert boss.mailbox.rejected["flooding"] > 10_000
         running.cancel()
         await running
