@@ -69,7 +69,7 @@ PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0
 """A connection that has lasted so long is a good one: the next pause is short again."""
 HANG_UPS = 5
-"""So often a message is sent again over a new connection before we take it for the reason."""
+"""So many connections end over a message that is sent again before we take it for the reason."""
 BEAT_S = 5.0
 """How often a connection with parties says that it is there."""
 NO_RIGHTS_S = 15.0
@@ -140,7 +140,8 @@ class MqttConnection:
         self._gone: dict[str, float] = {}
         """When the broker said of some of them that they are gone."""
         self._client: aiomqtt.Client | None = None
-        self._online = asyncio.Event()
+        self._online, self._loss = asyncio.Event(), asyncio.Event()
+        """Whether there is a connection; and whether this one is lost: each has its own."""
         self._outages: deque[_Outage] = deque(maxlen=16)
         self._pause_s, self._connected_at = PAUSE_S, -math.inf
         self._told = ""
@@ -148,7 +149,7 @@ class MqttConnection:
         self._window = asyncio.Semaphore(IN_FLIGHT)
         self._lanes: dict[str, deque[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._one_in_pieces = asyncio.Lock()
+        self._one_in_pieces, self._one_again = asyncio.Lock(), asyncio.Lock()
         self._failure: BrokerError | None = None
         self._read = 0
         """How many messages were read from the broker."""
@@ -233,7 +234,7 @@ class MqttConnection:
         except BaseException:
             await _close(client)
             raise
-        self._client = client
+        self._client, self._loss = client, asyncio.Event()
         self._connected_at = asyncio.get_running_loop().time()
         self._online.set()
         LOGGER.debug("connected to %s", self._url.where)
@@ -289,12 +290,14 @@ class MqttConnection:
         """Nothing will come any more, and nothing be published."""
         self._failure = _of_the_broker(error)
         self._online.set()
+        self._loss.set()
         for end in self._ends.values():
             end.fail(self._failure)
 
     def _lost(self, error: aiomqtt.MqttError) -> None:
         now = asyncio.get_running_loop().time()
         self._online.clear()
+        self._loss.set()
         self._outages.append(_Outage(now, math.inf, str(error)))
         for patience in self._unacknowledged:
             patience.reschedule(now)
@@ -467,17 +470,12 @@ class MqttConnection:
         task.add_done_callback(self._tasks.discard)
 
     async def _deliver(self, topic: str, payload: bytes) -> None:
-        loop, hang_ups = asyncio.get_running_loop(), 0
-        started = loop.time()
+        started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(self._longest_wait_s):
-                while True:
-                    sent_at = loop.time()
-                    if await self._published(topic, payload):
-                        return
-                    hang_ups = hang_ups + 1 if loop.time() - sent_at < STEADY_S else 0
-                    if hang_ups >= HANG_UPS:
-                        raise hangs_up(self._url, topic, len(payload))
+                if not await self._published(topic, payload):
+                    async with self._one_again:
+                        await self._deliver_again(topic, payload)
         except TimeoutError:
             why = self.cut_off(started) or "it is there, and answers nothing"
             raise BrokerError(
@@ -485,12 +483,26 @@ class MqttConnection:
                 f"{self._longest_wait_s:g} s: {why}"
             ) from None
 
+    async def _deliver_again(self, topic: str, payload: bytes) -> None:
+        """Publish what was under way when the connection was lost, after all others that were.
+
+        If a broker does not bear a message, we must know which: so they are sent one by one.
+        """
+        loop, hang_ups = asyncio.get_running_loop(), 0
+        while hang_ups < HANG_UPS:
+            await self._online.wait()
+            sent_at = loop.time()
+            if await self._published(topic, payload):
+                return
+            hang_ups = hang_ups + 1 if loop.time() - sent_at < STEADY_S else 0
+        raise hangs_up(self._url, topic, len(payload))
+
     async def _published(self, topic: str, payload: bytes) -> bool:
         """Publish once and wait for the acknowledgement as long as the connection lives."""
         await self._online.wait()
         if self._failure is not None:
             raise self._failure
-        client = self._client
+        client, loss = self._client, self._loss
         assert client is not None
         try:
             async with asyncio.timeout(None) as patience:  # which ends when the connection does
@@ -504,7 +516,7 @@ class MqttConnection:
         except TimeoutError:
             return False
         except aiomqtt.MqttError:
-            await asyncio.sleep(0.05)  # the keeper notices the loss and connects again
+            await loss.wait()  # or it would be tried over this connection again and again
             return False
         return True
 

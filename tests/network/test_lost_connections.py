@@ -1,0 +1,90 @@
+"""What an end of the network makes of a broker that hangs up, in virtual time and without one."""
+
+import asyncio
+
+import aiomqtt
+import pytest
+
+from mpc_rr.errors import BrokerRefusal
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.fragments import whole
+from mpc_rr.network.mqtt import MqttConnection
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.clock import run_virtual
+
+ACKNOWLEDGED_S, HANGS_UP_S, BACK_S = 0.01, 0.001, 0.1
+UNBEARABLE = whole(b"unbearable" * 30)
+GONE = aiomqtt.MqttError("gone")
+
+
+class Line:
+    """A connection as `MqttConnection` sees it, to a broker that hangs up at one message."""
+
+    def __init__(self, connection):
+        self._connection, self._lost, self.tried = connection, False, []
+
+    async def publish(self, topic, payload, **_):
+        self.tried.append((topic, payload))
+        if self._lost:
+            raise GONE
+        if payload == UNBEARABLE:
+            asyncio.get_running_loop().call_later(HANGS_UP_S, self.hang_up)
+            await asyncio.Event().wait()
+        await asyncio.sleep(ACKNOWLEDGED_S)
+
+    def break_off(self):
+        """The connection is lost, and nobody has noticed."""
+        self._lost = True
+
+    def hang_up(self):
+        self.break_off()
+        self._connection._lost(GONE)
+        asyncio.get_running_loop().call_later(BACK_S, connected, self._connection)
+
+
+def connected(connection):
+    line = Line(connection)
+    connection._client, connection._loss = line, asyncio.Event()
+    connection._connected_at = asyncio.get_running_loop().time()
+    connection._online.set()
+    return line
+
+
+def connection(*, coordinator=False):
+    return MqttConnection(
+        BrokerUrl("127.0.0.1", 1), "test", SeededRandomness(1), size_limit=10_000,
+        coordinator=coordinator, lobby_s=20, longest_wait_s=60,
+    )  # fmt: skip
+
+
+def test_a_loss_that_nobody_has_noticed_yet_is_no_refusal():
+    """Once each message was tried five times in a quarter of a second, and the study ended."""
+
+    async def main():
+        carrier = connection()
+        line = connected(carrier)
+        line.break_off()
+        sending = asyncio.create_task(carrier.publish("topic", b"message"))
+        await asyncio.sleep(2)
+        assert len(line.tried) == 1
+        line.hang_up()
+        await sending
+
+    run_virtual(main())
+
+
+def test_only_the_message_at_which_the_broker_hangs_up_is_blamed():
+    """Once all that were under way with it were."""
+
+    async def main():
+        carrier = connection()
+        connected(carrier)
+        payloads = [UNBEARABLE, *(whole(b"good %d" % number) for number in range(7))]
+        return await asyncio.gather(
+            *(carrier._deliver("topic", payload) for payload in payloads), return_exceptions=True
+        )
+
+    blamed, *others = run_virtual(main())
+    assert others == [None] * 7
+    with pytest.raises(BrokerRefusal, match="ends the connection each time 301 bytes"):
+        raise blamed
