@@ -122,12 +122,12 @@ class MqttConnection:
         self._root, self._coordinator = f"mpc_rr/{study}", coordinator
         self._lobby_s, self._longest_wait_s = lobby_s, longest_wait_s
         self.mailbox = draw_mailbox(rng)
-        self._up = f"{self._root}/coordinator/{self.mailbox}"
+        self._up, self._all = f"{self._root}/coordinator/{self.mailbox}", f"{self._root}/all"
         self._filters = (
             # Without a mailbox: what parties of wire version 1 say, who are told why not.
             [f"{self._root}/coordinator", f"{self._root}/coordinator/+"]
             if coordinator
-            else [f"{self._root}/all", f"{self._root}/box/{self.mailbox}/+"]
+            else [self._all, f"{self._root}/box/{self.mailbox}/+"]
         )
         self.payload_bytes = SMALLEST_PAYLOAD
         """How large a payload the broker is known to carry."""
@@ -405,7 +405,7 @@ class MqttConnection:
         if target == COORDINATOR:
             return self._up
         if target == EVERYONE:
-            return f"{self._root}/all"
+            return self._all
         address = routes.get(target)
         return self.box(address) if address is not None else None
 
@@ -437,7 +437,9 @@ class MqttConnection:
         while waiting:
             await self._window.acquire()
             messages = ((reader, raw) for reader, raw, _ in waiting)
-            count = max(fits_in_batch(messages, self.payload_bytes), 1)
+            # What is for everyone goes alone: there are few of these, and many who would divide it.
+            fitting = 1 if lane == self._all else fits_in_batch(messages, self.payload_bytes)
+            count = max(fitting, 1)
             together = [waiting.popleft() for _ in range(count)]
             self._spawn(self._send_together(lane, together))
         self._lanes.pop(lane, None)

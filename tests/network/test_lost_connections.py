@@ -7,6 +7,7 @@ import pytest
 
 from mpc_rr.errors import BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import whole
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SeededRandomness
@@ -88,3 +89,19 @@ def test_only_the_message_at_which_the_broker_hangs_up_is_blamed():
     assert others == [None] * 7
     with pytest.raises(BrokerRefusal, match="ends the connection each time 301 bytes"):
         raise blamed
+
+
+def test_what_is_for_everyone_is_never_put_together():
+    """Once two announcements of the same moment were, and nobody took them apart."""
+    letters = [b"one" * 50, b"two" * 50]
+
+    async def main():
+        sender, reader = connection(coordinator=True), connection()
+        line = connected(sender)
+        end = reader.attach("ann")
+        await asyncio.gather(*(sender.attach(COORDINATOR).send(EVERYONE, raw) for raw in letters))
+        for topic, payload in line.tried:
+            reader._take(topic, payload)
+        return [await end.recv() for _ in letters]
+
+    assert run_virtual(main()) == letters
