@@ -77,7 +77,8 @@ NO_RIGHTS_S = 15.0
 BACK_S = 5.0
 """Who has lost its connection for longer than this, in the broker's eyes, is gone."""
 PROBES = tuple(kib * 1024 - 512 for kib in (8, 16, 32, 64, 128, 256))
-PROBE_S = 10.0
+PROBE_S, PROBE_HANG_UPS = 10.0, 2
+"""How long the first of them may take to come back, and over how many connections each is tried."""
 TOKEN_BYTES = 16
 IN_FLIGHT = 8
 SEVERAL = "="
@@ -364,9 +365,10 @@ class MqttConnection:
     async def _learn_sizes(self) -> None:
         """Send ever larger payloads to ourselves, until one does not come back."""
         loop, patience_s = asyncio.get_running_loop(), PROBE_S
+        lobby_ends = loop.time() + self._lobby_s
         for payload_bytes in PROBES:
             started = loop.time()
-            if not await self._comes_back(payload_bytes, patience_s):
+            if not await self._carries(payload_bytes, patience_s, lobby_ends):
                 if payload_bytes == PROBES[0]:
                     raise no_echo(self._url, self._up)
                 LOGGER.warning(
@@ -377,7 +379,29 @@ class MqttConnection:
                 break
             self.payload_bytes = payload_bytes
             patience_s = min(PROBE_S, 1.0 + 50 * (loop.time() - started))
-        await self._online.wait()
+        await self._back_by(lobby_ends)
+
+    async def _carries(self, payload_bytes: int, patience_s: float, lobby_ends: float) -> bool:
+        """Whether the broker carries so much. Some hang up if not: then it is tried again."""
+        for _ in range(PROBE_HANG_UPS):
+            await self._back_by(lobby_ends)
+            loss = self._loss
+            if await self._comes_back(payload_bytes, patience_s):
+                return True
+            if not loss.is_set():
+                return False
+        return False
+
+    async def _back_by(self, deadline: float) -> None:
+        """Wait for the connection, for as long as the study may still be waiting for us."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._online.wait()
+        except TimeoutError:
+            why = self._outages[-1].why
+            raise BrokerError(
+                f"the broker at {self._url.where} was lost before the study began ({why})"
+            ) from None
 
     async def _comes_back(self, payload_bytes: int, patience_s: float) -> bool:
         token = self._rng.bytes(TOKEN_BYTES)

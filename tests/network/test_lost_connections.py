@@ -5,10 +5,10 @@ import asyncio
 import aiomqtt
 import pytest
 
-from mpc_rr.errors import BrokerRefusal
+from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
-from mpc_rr.network.fragments import whole
+from mpc_rr.network.fragments import LARGEST_PAYLOAD, whole
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
@@ -19,19 +19,24 @@ GONE = aiomqtt.MqttError("gone")
 
 
 class Line:
-    """A connection as `MqttConnection` sees it, to a broker that hangs up at one message."""
+    """A connection as `MqttConnection` sees it, to a broker that hangs up at some messages.
 
-    def __init__(self, connection):
-        self._connection, self._lost, self.tried = connection, False, []
+    What the coordinator sends to itself comes back.
+    """
+
+    def __init__(self, connection, bears):
+        self._connection, self._bears, self._lost, self.tried = connection, bears, False, []
 
     async def publish(self, topic, payload, **_):
         self.tried.append((topic, payload))
         if self._lost:
             raise GONE
-        if payload == UNBEARABLE:
+        if not self._bears(payload):
             asyncio.get_running_loop().call_later(HANGS_UP_S, self.hang_up)
             await asyncio.Event().wait()
         await asyncio.sleep(ACKNOWLEDGED_S)
+        if topic == self._connection._up:
+            self._connection._take(topic, payload)
 
     def break_off(self):
         """The connection is lost, and nobody has noticed."""
@@ -40,11 +45,11 @@ class Line:
     def hang_up(self):
         self.break_off()
         self._connection._lost(GONE)
-        asyncio.get_running_loop().call_later(BACK_S, connected, self._connection)
+        asyncio.get_running_loop().call_later(BACK_S, connected, self._connection, self._bears)
 
 
-def connected(connection):
-    line = Line(connection)
+def connected(connection, bears=lambda payload: payload != UNBEARABLE):
+    line = Line(connection, bears)
     connection._client, connection._loss = line, asyncio.Event()
     connection._connected_at = asyncio.get_running_loop().time()
     connection._online.set()
@@ -105,3 +110,48 @@ def test_what_is_for_everyone_is_never_put_together():
         return [await end.recv() for _ in letters]
 
     assert run_virtual(main()) == letters
+
+
+def learned(bears):
+    """How large a payload is carried, as a coordinator learns it, and when it knows."""
+
+    async def main():
+        carrier = connection(coordinator=True)
+        connected(carrier, bears)
+        await carrier._learn_sizes()
+        return carrier.payload_bytes, asyncio.get_running_loop().time()
+
+    return run_virtual(main())
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_connection_that_is_lost_while_sizes_are_tried_says_nothing_of_them(number, caplog):
+    """Once it was concluded that the broker does not carry so much, or nothing at all."""
+    tried = []
+
+    def bears(payload):
+        tried.append(payload)
+        return len(tried) != number + 1
+
+    assert learned(bears)[0] == LARGEST_PAYLOAD
+    assert "does not carry" not in caplog.text
+
+
+def test_a_broker_that_hangs_up_at_a_size_each_time_does_not_carry_it(caplog):
+    assert learned(lambda payload: len(payload) < 20_000)[0] == 16 * 1024 - 512
+    assert "does not carry 32,256 bytes at a time" in caplog.text
+
+
+def test_a_broker_that_never_bears_the_smallest_payload_is_refused():
+    with pytest.raises(BrokerRefusal, match="does not carry messages to"):
+        learned(lambda _: False)
+
+
+def test_a_broker_that_dies_while_sizes_are_tried_is_waited_for_until_the_lobby_closes(
+    monkeypatch, caplog
+):
+    """Once for ever."""
+    monkeypatch.setattr(Line, "hang_up", lambda line: line._connection._lost(GONE))
+    with pytest.raises(BrokerError, match=r"was lost before the study began \(gone\)"):
+        learned(lambda payload: len(payload) < 10_000)
+    assert "does not carry" not in caplog.text
