@@ -597,6 +597,11 @@ class MqttConnection:
         self._heard[mailbox] = asyncio.get_running_loop().time()
         self._gone.pop(mailbox, None)
 
+    def unwatch(self, mailbox: str) -> None:
+        """Nobody asks for this mailbox any more."""
+        self._heard.pop(mailbox, None)
+        self._gone.pop(mailbox, None)
+
     def last_heard(self, mailbox: str) -> float | None:
         """When a mailbox that is watched was last heard of; minus infinity: it is gone.
 
@@ -604,8 +609,10 @@ class MqttConnection:
         have it for a moment only, we cannot tell.
         """
         now = asyncio.get_running_loop().time()
-        if not self._online.is_set() or mailbox not in self._heard:
-            return None if mailbox not in self._heard else now
+        if mailbox not in self._heard:
+            return None
+        if not self._online.is_set():
+            return now
         if now - self._gone.get(mailbox, math.inf) > BACK_S:
             return -math.inf
         return max(self._heard[mailbox], self._connected_at)
@@ -656,6 +663,10 @@ def _no_queue(
             take(item)
 
     return NoQueue
+
+
+def _mailbox_of(address: str) -> str:
+    return address.partition("/")[0]
 
 
 def _of_the_broker(error: BaseException) -> BrokerError:
@@ -744,11 +755,17 @@ class MqttTransport:
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
-        self._connection.watch(address.partition("/")[0])
+        self._connection.watch(_mailbox_of(address))
+
+    def unroute(self, target: str) -> None:
+        """Forget an address, and its mailbox if nobody else is there."""
+        mailbox = _mailbox_of(self._routes.pop(target, ""))
+        if mailbox not in map(_mailbox_of, self._routes.values()):
+            self._connection.unwatch(mailbox)
 
     def last_heard(self, address: str) -> float | None:
         """When something last came from an address to which we have a route."""
-        return self._connection.last_heard(address.partition("/")[0])
+        return self._connection.last_heard(_mailbox_of(address))
 
     def cut_off(self, since: float) -> str | None:
         """For how long there was no connection since then, in words."""

@@ -23,6 +23,9 @@ class Transport(Protocol):
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address`` from now on (coordinator only)."""
 
+    def unroute(self, target: str) -> None:
+        """Forget where ``target`` is, and whatever was known of who is there."""
+
     def last_heard(self, address: str) -> float | None:
         """When something last came from an address to which there is a route, by the loop's clock.
 

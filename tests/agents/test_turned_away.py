@@ -101,6 +101,9 @@ class Letters:
     def route(self, target, address):
         self.heard[address] = asyncio.get_running_loop().time()
 
+    def unroute(self, target):
+        pass
+
     def last_heard(self, address):
         return self.heard.get(address)
 
