@@ -193,14 +193,15 @@ class MqttConnection:
     async def _first_connection(self) -> aiomqtt.Client:
         """Connect, for as long as the study may still be waiting for us."""
         loop = asyncio.get_running_loop()
-        started, deadline = loop.time(), loop.time() + self._lobby_s
+        deadline, refused_at = loop.time() + self._lobby_s, math.inf
         while True:
             try:
                 return await self._connect()
             except BrokerError as error:
                 if isinstance(error, BrokerRefusal):
                     patience_s = NO_RIGHTS_S if error.may_pass else 0.0
-                    if loop.time() - started >= patience_s:
+                    refused_at = min(refused_at, loop.time())
+                    if loop.time() - refused_at >= patience_s:
                         raise
                 if loop.time() >= deadline:
                     raise BrokerError(f"{error} (tried for {self._lobby_s:g} s)") from None

@@ -1,12 +1,14 @@
 """What an end of the network makes of a broker that hangs up, in virtual time and without one."""
 
 import asyncio
+import ssl
 
 import aiomqtt
 import pytest
 
 from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.broker_trouble import no_reading, not_connected
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import LARGEST_PAYLOAD, whole
 from mpc_rr.network.mqtt import MqttConnection
@@ -56,10 +58,10 @@ def connected(connection, bears=lambda payload: payload != UNBEARABLE):
     return line
 
 
-def connection(*, coordinator=False):
+def connection(*, coordinator=False, lobby_s=20):
     return MqttConnection(
         BrokerUrl("127.0.0.1", 1), "test", SeededRandomness(1), size_limit=10_000,
-        coordinator=coordinator, lobby_s=20, longest_wait_s=60,
+        coordinator=coordinator, lobby_s=lobby_s, longest_wait_s=60,
     )  # fmt: skip
 
 
@@ -155,3 +157,40 @@ def test_a_broker_that_dies_while_sizes_are_tried_is_waited_for_until_the_lobby_
     with pytest.raises(BrokerError, match=r"was lost before the study began \(gone\)"):
         learned(lambda payload: len(payload) < 10_000)
     assert "does not carry" not in caplog.text
+
+
+@pytest.mark.parametrize("error", [ssl.SSLEOFError, ssl.SSLZeroReturnError])
+def test_a_broker_that_hangs_up_while_tls_begins_is_tried_again(error):
+    """Once it was said for good not to speak TLS as we do."""
+    url = BrokerUrl("127.0.0.1", 1, tls=True)
+    trouble = not_connected(url, error(8, "EOF occurred in violation of protocol"), 10)
+    assert not isinstance(trouble, BrokerRefusal)
+    assert "no MQTT broker answers at 127.0.0.1:1" in str(trouble)
+    other = ssl.SSLError(1, "wrong version number")
+    other.reason = "WRONG_VERSION_NUMBER"
+    assert isinstance(not_connected(url, other, 10), BrokerRefusal)
+
+
+@pytest.mark.parametrize(("refuses_s", "admitted"), [(10, True), (100, False)])
+def test_a_refusal_that_may_pass_has_its_time_from_when_it_began(monkeypatch, refuses_s, admitted):
+    """Once from the first attempt: a broker that was up after 20 s had no second chance."""
+    up_s = 20
+
+    async def connect(carrier):
+        now = asyncio.get_running_loop().time()
+        if now < up_s:
+            raise not_connected(carrier._url, ConnectionRefusedError("refused"), 10)
+        if now < up_s + refuses_s:
+            raise no_reading(carrier._url, "mpc_rr/test")
+        return "connected"
+
+    async def main():
+        carrier = connection(lobby_s=200)
+        monkeypatch.setattr(carrier, "_connect", lambda: connect(carrier))
+        return await carrier._first_connection()
+
+    if admitted:
+        assert run_virtual(main()) == "connected"
+    else:
+        with pytest.raises(BrokerRefusal, match="does not let us subscribe"):
+            run_virtual(main())
