@@ -290,7 +290,10 @@ class MqttConnection:
 
     def _fail(self, error: Exception) -> None:
         """Nothing will come any more, and nothing be published."""
-        self._failure = _of_the_broker(error)
+        self._failure = BrokerError(
+            f"the connection to the broker at {self._url.where} could not be kept: "
+            f"{type(error).__name__}"
+        )
         self._online.set()
         self._loss.set()
         for end in self._ends.values():
@@ -338,12 +341,12 @@ class MqttConnection:
             LOGGER.warning("%s", trouble)
 
     def cut_off(self, since: float) -> str | None:
-        """For how long there was no connection since then, in words; None if there always was."""
+        """For how long there was no connection since then, in words; None if not for a second."""
         now = asyncio.get_running_loop().time()
         away = [o for o in self._outages if o.until > since]
-        if not away:
-            return None
         seconds = sum(min(o.until, now) - max(o.since, since) for o in away)
+        if seconds < 1:
+            return None
         until = "so far" if away[-1].until > now else "of that time"
         return (
             f"this process had no connection to the broker for {seconds:.0f} s {until} "
@@ -554,13 +557,15 @@ class MqttConnection:
             return
         try:
             self._take(message.topic.value, message.payload)
-        except Exception as error:  # noqa: BLE001  (the library would only hang up)
-            self._fail(error)
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with one, go on listening)
+            LOGGER.debug("a message that came could not be read: %s", type(error).__name__)
 
     def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         mailbox, _, reader = rest.partition("/")
+        if kind not in ([COORDINATOR] if self._coordinator else ["all", "box"]):
+            return  # we have not asked for it: a broker that is not honest sends it
         if kind == COORDINATOR and self._of_connections(mailbox, payload):
             return
         if is_batch(payload):

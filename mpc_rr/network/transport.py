@@ -33,7 +33,7 @@ class Transport(Protocol):
         """
 
     def cut_off(self, since: float) -> str | None:
-        """For how long we were cut off from the network since then, in words; None: never."""
+        """For how long we were cut off from the network since then, in words; None: not long."""
 
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier for an address, whoever is there (coordinator only)."""

@@ -10,7 +10,7 @@ from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker_trouble import no_reading, not_connected
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
-from mpc_rr.network.fragments import LARGEST_PAYLOAD, whole
+from mpc_rr.network.fragments import LARGEST_PAYLOAD, batch, whole
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
@@ -194,3 +194,52 @@ def test_a_refusal_that_may_pass_has_its_time_from_when_it_began(monkeypatch, re
     else:
         with pytest.raises(BrokerRefusal, match="does not let us subscribe"):
             run_virtual(main())
+
+
+def test_what_nobody_has_subscribed_to_ends_nothing():
+    """Once a broker could end a party with a batch for the coordinator."""
+    letter = b"letter" * 20
+
+    async def main():
+        carrier = connection()
+        end = carrier.attach("ann")
+        for topic in ("coordinator/x", "coordinator", "other/x/ann", "all"):
+            for payload in (batch([("ann", letter)] * 2), b"", b"\1", whole(letter)):
+                carrier._arrived(
+                    aiomqtt.Message(f"mpc_rr/test/{topic}", payload, 1, False, 1, None)
+                )
+        return await end.recv(), end.behind
+
+    assert run_virtual(main()) == (letter, False)
+
+
+def test_a_message_at_which_reading_fails_does_not_keep_the_next_away(monkeypatch):
+    async def main():
+        carrier = connection()
+        end = carrier.attach("ann")
+        message = aiomqtt.Message("mpc_rr/test/all", whole(b"next"), 1, False, 1, None)
+        with monkeypatch.context() as broken:
+            broken.setattr(carrier, "_take", None)
+            carrier._arrived(message)
+        assert carrier._failure is None
+        carrier._arrived(message)
+        return await end.recv()
+
+    assert run_virtual(main()) == b"next"
+
+
+@pytest.mark.parametrize(
+    ("away_s", "said"), [(0.3, None), (12, "no connection to the broker for 12 s")]
+)
+def test_a_blink_is_no_reason(away_s, said):
+    async def main():
+        carrier = connection()
+        connected(carrier)
+        started = asyncio.get_running_loop().time()
+        carrier._lost(GONE)
+        await asyncio.sleep(away_s)
+        carrier._outages[-1].until = asyncio.get_running_loop().time()
+        return carrier.cut_off(started)
+
+    told = run_virtual(main())
+    assert told is None if said is None else said in told
