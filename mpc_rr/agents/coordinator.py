@@ -384,7 +384,7 @@ class Coordinator:
         reason = self._why_not(name, join)
         if reason is not None:
             self._refuse(join.identity, join.reply_to, name, reason)
-        elif not self._is_claimed(name, join.identity):
+        elif self._makes_room(name, join.identity):
             self._admit(name, Seat(join.identity, join.reply_to, opened.raw))
 
     def _notice_another(self, header: Header) -> None:
@@ -398,16 +398,17 @@ class Coordinator:
             LOGGER.warning("%s", self._trouble)
         raise Rejected("other run")
 
-    def _is_claimed(self, name: str, identity: PublicIdentity) -> bool:
-        """Whether it must be seen first if somebody else is still there; who is not, gives way."""
-        for taken in self._in_the_way(name, identity):
-            if self._seats.still_there(taken, self.mailbox.now()) is None:
-                return True  # it will ask again, and then we shall know
+    def _makes_room(self, name: str, identity: PublicIdentity) -> bool:
+        """Let those give way who are gone; not before it is known of all who are in the way."""
+        others = self._in_the_way(name, identity)
+        if None in [self._seats.still_there(taken, self.mailbox.now()) for taken in others]:
+            return False  # it will ask again, and then we shall know
+        for taken in others:
             LOGGER.warning("%s is gone and gives way to one who has come again", taken)
             seat = self._seats[taken]
             self._refuse(seat.identity, seat.address, taken, GIVEN_AWAY)
             self._vacate(taken)
-        return False
+        return True
 
     def _in_the_way(self, name: str, identity: PublicIdentity) -> list[str]:
         """Others who sit where this one wants to: by their name, or as the same person."""

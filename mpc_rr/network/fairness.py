@@ -30,11 +30,6 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._items
 
-    @property
-    def held_bytes(self) -> int:
-        """How much it holds, with what each item costs."""
-        return self._total
-
     def put(self, sender: str, item: T, size: int) -> int:
         """Add an item; returns how many were lost for it, which may be itself."""
         lane, cost = self._lane(sender), size + COST_OF_AN_ITEM

@@ -64,6 +64,10 @@ class MemoryTransport:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
 
+    def unroute(self, target: str) -> None:
+        """Forget where ``target`` is."""
+        self._routes.pop(target, None)
+
     def last_heard(self, address: str) -> float | None:  # noqa: ARG002
         """Nobody says here that he is there."""
         return None

@@ -87,6 +87,10 @@ class FaultyTransport:
         """As the wrapped transport does."""
         self._inner.route(target, address)
 
+    def unroute(self, target: str) -> None:
+        """As the wrapped transport does."""
+        self._inner.unroute(target)
+
     def last_heard(self, address: str) -> float | None:
         """As the wrapped transport does."""
         return self._inner.last_heard(address)

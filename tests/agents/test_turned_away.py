@@ -19,7 +19,7 @@ from mpc_rr.agents.roster import join_claim, roster_digest, run_id
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.errors import InputError, Misconduct, MpcRrError
 from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
 from mpc_rr.network.lifecycle import (
     Exclusion,
@@ -101,6 +101,9 @@ class Letters:
 
     def route(self, target, address):
         self.heard[address] = asyncio.get_running_loop().time()
+
+    def unroute(self, target):
+        pass
 
     def last_heard(self, address):
         return self.heard.get(address)
@@ -197,7 +200,7 @@ def test_strangers_cannot_make_the_coordinator_write_without_bound():
                 await asyncio.sleep(0.001)
         await asyncio.sleep(1)
         assert len(letters.sent) == coordinating.ANSWERS_UNDER_WAY
-        assert boss._hellos.held_bytes <= coordinating.HELLO_BYTES
+        assert boss._hellos._total <= coordinating.HELLO_BYTES
         assert boss.mailbox.rejected["flooding"] > 10_000
         running.cancel()
         await running
@@ -551,6 +554,18 @@ def test_a_second_coordinator_cannot_refuse_whom_the_first_invited(guest):
     assert guest.gets(msgspec.structs.replace(refusal, identity=BOSS.public), IMPOSTOR) == [
         "bad signature"
     ]
+
+
+def test_a_second_coordinator_of_another_study_does_not_end_whom_the_first_invited(guest):
+    """Once its study file, which is not ours, was said to be the coordinator's."""
+    assert guest.gets(guest.invitation) == []
+    useless = msgspec.structs.replace(IMPOSTOR.public, sealing=bytes(32))
+    for other in (
+        Invitation(IMPOSTOR.public, bytes(32), bytes(16), guest.identity.digest),
+        Invitation(useless, STUDY.digest, bytes(16), guest.identity.digest),
+    ):
+        assert guest.gets(other, IMPOSTOR) == ["other coordinator"]
+    assert not [news for news in guest.mailbox._news if isinstance(news, MpcRrError)]
 
 
 def test_a_welcome_is_for_whom_it_names(guest):
