@@ -558,7 +558,9 @@ class MqttConnection:
         except TimeoutError:
             return False
         except aiomqtt.MqttError:
-            await loss.wait()  # or it would be tried over this connection again and again
+            with contextlib.suppress(TimeoutError):  # if it was not the connection's loss
+                async with asyncio.timeout(STEADY_S):
+                    await loss.wait()  # or it would be tried over this connection again and again
             return False
         return True
 

@@ -8,7 +8,6 @@ import subprocess
 import threading
 from pathlib import Path
 
-import aiomqtt
 import msgspec
 import pytest
 from cryptography import x509
@@ -278,22 +277,6 @@ def connection_to(url, *, coordinator):
         url, "test", SystemRandomness(), size_limit=10**6, coordinator=coordinator, lobby_s=60,
         longest_wait_s=600,
     )  # fmt: skip
-
-
-async def test_a_loss_that_was_not_noticed_yet_is_not_blamed_on_the_message(start_mosquitto):
-    """Once a study of a thousand ended when its broker restarted: "it does not allow 520 bytes"."""
-    _, url = start_mosquitto()
-
-    class Lost:
-        async def publish(self, *_, **__):
-            raise aiomqtt.MqttError("not connected")
-
-    connection = connection_to(url, coordinator=False)
-    async with connection.open():
-        end, client = connection.attach("party"), connection._client
-        connection._client = Lost()  # and the keeper is busy with what came before
-        asyncio.get_running_loop().call_later(1, setattr, connection, "_client", client)
-        await end.send("coordinator", b"x")
 
 
 async def test_a_broker_that_restarts_while_it_is_measured_carries_no_less(start_mosquitto):

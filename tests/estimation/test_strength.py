@@ -8,7 +8,7 @@ from mpc_rr.estimation.dependence import abs_pearson_r, cramers_v
 from mpc_rr.estimation.distribution import unbiased
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import KeepOrUniform
-from mpc_rr.estimation.strength import cramers_v_strength, pearson_strength
+from mpc_rr.estimation.strength import Strength, cramers_v_strength, pearson_strength
 from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, RandomizedReports
 
 A, B = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.3, 0.2, 0.1])
@@ -62,6 +62,13 @@ def test_limits_hold_the_truth(keep, n):
         inside_r += found.low <= r <= found.high
     assert inside_v >= 69
     assert inside_r >= 69
+
+
+def test_a_correlation_is_told_as_rarely_by_chance_as_a_v():
+    """Its limits are of 95 %; that there is one is said only where chance does so in 2 %."""
+    assert Strength("pearson_r", 0.2, 0.01, 0.39, 0.04, by_chance=0.04).verdict == "cannot be told"
+    assert Strength("pearson_r", 0.15, 0.01, 0.29, 0.04, by_chance=0.04).verdict == "at most"
+    assert Strength("pearson_r", 0.2, 0.02, 0.38, 0.01, by_chance=0.01).verdict == "at least"
 
 
 def test_much_noise_tells_nothing_and_says_so():
