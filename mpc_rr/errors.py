@@ -178,6 +178,19 @@ _QUOTATION_MARKS = re.compile(
 """Unicode's double quotation marks and what looks like them; or two single ones."""
 
 
+def all_quoted(names: Iterable[str], limit: int = 80) -> str:
+    """Several of them, none of which can pass for two, nor for a sentence of ours."""
+    return ", ".join(quoted(one_line(name, limit)) for name in names)
+
+
+def key(name: str) -> str:
+    """A key of somebody else's file, where a place in it is named: bare if it can only be one."""
+    return name if _BARE_KEY.fullmatch(name) else quoted(one_line(name, 60))
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
+
+
 def plain_lines(text: str) -> str:
     """The same for a text of several lines."""
     return "\n".join(map(plain, text.split("\n")))

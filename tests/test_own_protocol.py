@@ -242,7 +242,9 @@ def test_what_it_is_about_must_be_asked(mean, own_registry):
         load_scenario(study)
     study.write_text(words)
     study.write_text(study.read_text().replace('of = "income"', 'of = "incme"'))
-    with pytest.raises(InputError, match="there is no attribute 'incme'; they are income, place"):
+    with pytest.raises(
+        InputError, match="there is no attribute 'incme'; they are “income”, “place”"
+    ):
         load_scenario(study)
 
 

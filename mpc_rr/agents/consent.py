@@ -31,6 +31,8 @@ class Question(msgspec.Struct, frozen=True):
     """What can be answered, by its name: how the study shows it."""
     own: str | None = None
     """The answer in the record that was given, by its name."""
+    numbers: bool = False
+    """Whether numbers are asked for: then ``answers`` says which, in words of this program."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -144,6 +146,7 @@ def _questions(study: Study, record: Record | None, language: str | None) -> dic
             attribute.asked(language),
             answers or {attribute.answers: attribute.answers},
             None if record is None else attribute.text(record[place]),
+            attribute.numeric,
         )
     return found
 

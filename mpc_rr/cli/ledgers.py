@@ -11,7 +11,7 @@ from rich.text import Text
 from mpc_rr.agents.account import StoredAccount, adopt_rows
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
-from mpc_rr.errors import Declined, InputError
+from mpc_rr.errors import Declined, InputError, all_quoted
 from mpc_rr.privacy.disclosures import bounded
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.study.records import read_columns
@@ -122,7 +122,7 @@ def _show(console: Console, held: dict[str, Any]) -> None:
     table = Table("study", "runs", "about", "how", "ε", box=None, pad_edge=False)
     for took in held["studies"]:
         for event in took["disclosed"] or [{"attributes": [], "how": "nothing new", "epsilon": 0}]:
-            about = ", ".join(event["attributes"])
+            about = all_quoted(event["attributes"])
             study = f"{took['study']} (erased)" if took["erased"] else took["study"]
             runs = str(len(took["runs"]))
             cells = (study, runs, about, event["how"], _epsilon(event["epsilon"]))
