@@ -16,22 +16,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.crypto.identity import KEY_BYTES, PublicIdentity, is_sound_key
 from mpc_rr.randomness import Randomness
-
-KEY_BYTES = 32
-_FIELD = 2**255 - 19
-_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
-SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
-"""The heights (y) of the eight points of small order: anybody can sign for such a key."""
-
-
-def is_sound_key(public: bytes) -> bool:
-    """Whether only one person can sign for this key: it is written as it should be, and a key."""
-    if len(public) != KEY_BYTES:
-        return False
-    height = int.from_bytes(public, "little") & (2**255 - 1)
-    return height < _FIELD and height not in SMALL_ORDER
 
 
 class SigningKey:

@@ -21,6 +21,8 @@ from mpc_rr.publication.ending import Ending
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Study
 
+UNUSABLE = "it brings a key that cannot be used, or for which anybody could sign"
+
 
 @dataclass(kw_only=True)
 class StudyTranscript(Transcript):
@@ -68,6 +70,8 @@ def check_joins(transcript: StudyTranscript) -> None:
     invitation = first.message(Invitation)
     if invitation.study_digest != study.digest:
         raise first.wrong("it invites to another study than study.json")
+    if not invitation.identity.usable:
+        raise first.wrong(UNUSABLE)
     version = first.opened.envelope.header.version
     run = run_id(invitation, version)
     for line in transcript.lines:
@@ -79,6 +83,8 @@ def check_joins(transcript: StudyTranscript) -> None:
     passes = {} if study.registrar is None else transcript.at(LOBBY_SESSION, ShowPass.step)
     for name, line in sorted(transcript.at(LOBBY_SESSION, Join.step).items()):
         transcript.keys[name] = line.message(Join).identity
+        if not transcript.keys[name].usable:
+            raise line.wrong(UNUSABLE)
         transcript.met.append(line.number)
         if name in passes:
             transcript.met.append(passes[name].number)

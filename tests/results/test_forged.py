@@ -14,6 +14,7 @@ from helpers import make_scenario, random_records
 
 from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import COORDINATOR, decode
 from mpc_rr.network.lifecycle import (
@@ -406,6 +407,15 @@ def test_two_parties_with_one_key_are_noticed(forger):
     twin = msgspec.structs.replace(members[4], identity=one)
     with_roster(forged, members=(*members[:4], twin, *members[5:]))
     contradicted(forged.save(), v.ROSTER, "two parties in it have the same key")
+
+
+@pytest.mark.parametrize(("kind", "sender"), [(Invitation, COORDINATOR), (Join, "party-04")])
+def test_a_key_that_anybody_can_sign_for_is_noticed(forger, kind, sender):
+    """With it, whoever had the folder could close the run anew."""
+    forged = forger("reports")
+    weak = PublicIdentity(bytes([1]) + bytes(31), forged.identity(sender).public.sealing)
+    forged.change(kind, sender, identity=weak)
+    assert "for which anybody could sign" in judged(forged.save(), "contradicted")[v.SIGNED]
 
 
 def test_a_roster_of_another_attempt_is_noticed(forger):
