@@ -126,7 +126,12 @@ def _proof(run: bytes, identity: PublicIdentity) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _verified(public: bytes, signature: bytes, data: bytes) -> bool:
-    """Remembered for a while: all parties of a host check the same passes."""
+    """Remembered for a while: all parties of a host check the same passes.
+
+    Under a key for which anybody can sign, a signature shows nothing: a registrar's, too.
+    """
+    if not is_sound_key(public):
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
     except (InvalidSignature, ValueError):
@@ -139,9 +144,7 @@ def requested(
 ) -> bool:
     """Whether somebody who has this key asks this registrar to admit it to this study, under this
     name or, if it is empty, under any."""
-    return is_sound_key(person) and _verified(
-        person, signature, _request(study_digest, registrar, person, name)
-    )
+    return _verified(person, signature, _request(study_digest, registrar, person, name))
 
 
 def withdrawals_fault(listed: Withdrawals, registrar: bytes, study_digest: bytes) -> str | None:

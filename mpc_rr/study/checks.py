@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from mpc_rr.crypto.identity import is_sound_key
 from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
 from mpc_rr.network.envelope import NAME_RULE, is_name
 from mpc_rr.protocols.interface import StudyProtocol
@@ -46,10 +47,7 @@ def check_study(study: Study) -> None:
     if not is_name(study.name):
         raise ScenarioError(f"study: {study.name!r} is not a name ({NAME_RULE})")
     _check_parties(study)
-    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
-        raise ScenarioError(
-            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
-        )
+    _check_registrar(study.registrar)
     numbers = [a.name for a in study.schema.attributes if a.numeric]
     if numbers and not study.protocol.publishes_values:
         raise ScenarioError(
@@ -59,6 +57,16 @@ def check_study(study: Study) -> None:
     check_words(study)
     _check_protocol(study)
     _check_deadlines(study)
+
+
+def _check_registrar(registrar: str | None) -> None:
+    """Anybody can admit people in the name of a key for which anybody can sign."""
+    if registrar is None:
+        return
+    if not re.fullmatch(r"[0-9a-f]{64}", registrar) or not is_sound_key(bytes.fromhex(registrar)):
+        raise ScenarioError(
+            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
+        )
 
 
 def _check_parties(study: Study) -> None:
