@@ -18,6 +18,7 @@ from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import COORDINATOR, decode
 from mpc_rr.network.lifecycle import (
+    Exclusion,
     Invitation,
     Join,
     Opening,
@@ -300,12 +301,13 @@ def test_a_message_without_a_place_is_noticed(forger, session):
 
 
 def test_a_party_that_is_not_in_the_roster_has_no_say(forger):
-    """It joined, and its signed answer is there; but it is not in the roster that was announced."""
+    """It joined, and its signed answer is there; but the roster that was announced excludes it."""
     forged = forger("reports-left")
     roster = forged.message(forged.places(Roster)[0], Roster)
     fewer = tuple(m for m in roster.members if m.name != "party-03")
-    forged.change(Roster, members=fewer)
-    short = msgspec.structs.replace(roster, members=fewer)
+    out = (Exclusion("party-03", "it was late"),)
+    short = msgspec.structs.replace(roster, members=fewer, excluded=out)
+    forged.change(Roster, members=fewer, excluded=out)
     forged.change(Opening, asked=13, digest=roster_digest(short))
     forged.change(AnswersTaken, asked=13)
     place = forged.places(Answer, "party-02")[0]
@@ -443,6 +445,18 @@ def test_those_who_are_excluded_are_those_who_were_left_out(forger, name):
     people["absent"] = [people["absent"][0] | {"party": name}] if name else []
     why = "somebody is in it and excluded" if name else "those it excludes are not those who were"
     contradicted(forged.save(), v.ROSTER, why)
+
+
+@pytest.mark.parametrize("name", ["reports", "exact"])
+def test_whoever_joined_is_in_the_first_roster_or_excluded(forger, name):
+    """A coordinator left out whom it liked, unnamed, and everything was confirmed."""
+    forged = forger(name)
+    members = forged.message(forged.places(Roster)[0], Roster).members
+    with_roster(forged, members=(*members[:4], *members[5:]))
+    if name == "reports":
+        forged.change(Opening, asked=13)
+    why = judged(forged.save(), "contradicted")[v.ROSTER]
+    assert "joined, but neither in it nor excluded: party-05" in why
 
 
 @pytest.mark.parametrize("change", [{"asked": 13}, {"digest": bytes(32)}])
