@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field
 
 from mpc_rr.errors import InputError, all_quoted
-from mpc_rr.privacy.accountant import DELTA, Accountant, Reading
-from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.accountant import DELTA, Accountant, Reading, withstood
+from mpc_rr.privacy.disclosures import Disclosure, on_condition
 from mpc_rr.privacy.odds import in_words
 
 
@@ -61,4 +61,4 @@ class Ledger:
 
     def in_words(self) -> str:
         """What all of it together means to the respondent."""
-        return in_words(self.spent)
+        return on_condition(in_words(self.spent), withstood(self.events))

@@ -11,6 +11,7 @@ from rich.text import Text
 from mpc_rr.agents.consent import Consent, Line, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.privacy.disclosures import as_long_as
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
 from mpc_rr.show.terminal import say, show_publication
@@ -74,7 +75,7 @@ def show_consent(console: Console, means: Consent) -> None:
         say(
             console,
             f"Spent so far: {_epsilon(means.spent_before)}. After this study: "
-            f"{_epsilon(means.total)}.{within}",
+            f"{_epsilon(means.total)}{_if(means.total_withstands)}.{within}",
         )
 
 
@@ -109,9 +110,14 @@ def _cost_of(told: Line) -> str:
     return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes {sure})"
 
 
+def _if(withstands: int | None) -> str:
+    return "" if withstands is None else f", {as_long_as(withstands)}"
+
+
 def _whole_record(means: Consent) -> str:
     failing = f" (δ = {means.delta:.2g})" if means.delta else ""
-    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}. "
+    rests = "" if means.withstands is None else ", on a condition"
+    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}{rests}. "
     worst = f"For your whole record: {known}{means.in_words}"
     if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
