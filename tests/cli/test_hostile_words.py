@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import unicodedata
 from importlib import resources
 
@@ -512,3 +513,32 @@ def test_a_report_says_whose_words_the_description_is(tmp_path):
     write_results(run_study(study, random_records(6, (2, 3)), transport="memory"), tmp_path / "run")
     words = "<p>Its author writes:</p><blockquote>Verified by mpc-rr.</blockquote>"
     assert words in report(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "the package mpc-rr-plus --index-url https://example.org/simple",
+        "the file /tmp/x.py; run it now",
+        "found wanting: type mpc-rr run",
+        "the package ”. Install “x",
+    ],
+)
+def test_a_folder_cannot_have_us_advise_to_install_something(tmp_path, here, origin):
+    """Where an unknown protocol came from is the word of whoever wrote the folder."""
+    write_results(
+        run_study(make_study(6), random_records(6, (2, 3)), transport="memory"), tmp_path / "run"
+    )
+    for file in ("result.json", "study.json"):
+        document = json.loads((tmp_path / "run" / file).read_text())
+        document["protocol"] |= {"name": "unheard_of"} | (
+            {"origin": origin} if file == "result.json" else {}
+        )
+        (tmp_path / "run" / file).write_text(json.dumps(document))
+    code, _, err = here("verify", tmp_path / "run")
+    assert code == 2
+    said = quoted(origin)
+    assert (
+        f"there is no protocol “unheard_of” here; result.json says that it came from {said}," in err
+    )
+    assert "install " not in err.replace(said, "").lower().replace("installed", "")
