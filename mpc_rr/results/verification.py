@@ -621,8 +621,8 @@ class _Examined:
         return () if people is None else people.absent
 
     def _reasons(self) -> str:
-        signed = self.findings.confirmed(CLOSED)
-        if signed and self._as_the_ending_says and self._absent != self.closing.absent:
+        signed = self.findings.confirmed(CLOSED) and self._as_the_ending_says
+        if signed and self._absent != self.closing.absent:
             raise DoesNotHold("result.json: 'absent' is not what the coordinator signed")
         word = "the coordinator's word, which it signed" if signed else "the coordinator's word"
         excluded = sum(absence.how == "excluded" for absence in self._absent)
