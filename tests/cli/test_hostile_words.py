@@ -53,7 +53,8 @@ HOSTILE = {
     "ESC": ESC, "BEL": BELL, "CSI": "\x9b", "DEL": "\x7f", "CR": "\r", "right to left": TURNED,
     "mark": "\u200f", "isolate": "\u2067", "no width": NO_WIDTH, "soft hyphen": SOFT_HYPHEN,
     "word joiner": "\u2060", "tag": "\U000e0041", "line": "\u2028", "paragraph": "\u2029",
-    "private": "\ue000", "unassigned": "\u0378",
+    "private": "\ue000", "unassigned": "\u0378", "form of a character": "\U000e0100",
+    "last form": "\U000e01ef", "null notehead": "\U0001d159", "Khitan filler": "\U00016fe4",
 }  # fmt: skip
 FILE = """
 title = "TITLE"
