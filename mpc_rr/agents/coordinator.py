@@ -24,7 +24,6 @@ import msgspec
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.roster import (
-    is_party_name,
     join_claim,
     roster_digest,
     run_id,
@@ -50,6 +49,7 @@ from mpc_rr.network.envelope import (
     WIRE_VERSION,
     Header,
     Message,
+    is_party_name,
 )
 from mpc_rr.network.fairness import FairQueue
 from mpc_rr.network.lifecycle import (
