@@ -79,6 +79,11 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, Text] | None = None
     """What people read instead of a category, by category."""
 
+    @property
+    def answer_codes(self) -> tuple[int, ...]:
+        """The numbers of the categories that are answers: all but that of those who gave none."""
+        return tuple(k for k, category in enumerate(self.categories) if category != self.missing)
+
     def __hash__(self) -> int:
         return hash((self.name, self.type, self.categories, self.bins, self.lowest, self.highest))
 
