@@ -1,0 +1,585 @@
+"""How often published limits hold, for every protocol that publishes shares, tables, dependences.
+
+    python benchmarks/coverage.py [--protocol rr_views] [--n 100 1000] [--runs 200]
+                                  [--tables 2000] [--whole 1] [--seed 1] [--out FILE.json]
+
+Named floor: 95 %, what the limits say of themselves. n respondents are drawn from each of three
+populations (independent, some dependence, strong dependence; skewed, with rare answers), answer
+by the protocol's own randomizer, and the ending that a coordinator would have publishes itself.
+``--whole`` more runs go through the whole simulated study and its result folder: their endings must
+have the same design, publish the same, and answer queries the same.
+
+Compared: each cell of each table with the population's share (``population``) and with these
+respondents' (``respondents``; by blocks, ``all_respondents`` are also those whom the table was
+not asked), three conditions for each population with `Estimates.query`, V with that of the true
+table whose rare answers are merged as they were (``V``; ``V_unmerged`` with the whole one), and r.
+``false``: how often independent pairs are said to be "at least" so strong (by blocks:
+"dependent", whose own level is 5 %). Of at least ``--tables``: where runs have fewer, others are
+drawn of which only the dependences are worked out.
+
+Aims: shares and queries .94 on average and none below .91; V and r .94 and none below .85; false
+3 %. What is missed is printed, with whether chance explains it: ``error`` is a standard error of
+the mean, over runs; the least is surely below if a cell that holds just so often would hold so
+seldom in less than 5 % of cases, all cells counted.
+"""
+
+import argparse
+import itertools
+import json
+import math
+import tempfile
+import time
+import warnings
+import zlib
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+from scipy.stats import binom
+
+from mpc_rr import simulate
+from mpc_rr.estimation.blocks import Answered, next_table, respond
+from mpc_rr.estimation.conditions import Condition
+from mpc_rr.estimation.dependence import cramers_v
+from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.privacy.noise import NoiseShares
+from mpc_rr.protocols.block_aggregation import BlockAggregation
+from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.lambda_randomization import LambdaRandomization
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_each_attribute import RREachAttribute, count_pairs
+from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_joint import RRJoint
+from mpc_rr.protocols.rr_pairs import RRPairs
+from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication import counts as of_counts
+from mpc_rr.publication import pairs as of_pairs
+from mpc_rr.publication import reports as of_reports
+from mpc_rr.publication.blocks import CollectedBlocks
+from mpc_rr.publication.counts import PairCounts
+from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.pairs import RandomizedPairs
+from mpc_rr.publication.reports import Collected, CollectedViews
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results.asking import read_askable
+from mpc_rr.schema import Attribute, Schema
+from mpc_rr.study.definition import Deadlines, Parties, Study
+
+SETTINGS = {
+    "exact_pairs": ExactPairs(),
+    "exact_pairs, noise 4": ExactPairs(noise_epsilon=4.0),
+    "rr_independent, keep .2": RRIndependent(keep=0.2),
+    "rr_independent, keep .5": RRIndependent(keep=0.5),
+    "rr_independent, keep .9": RRIndependent(keep=0.9),
+    "rr_joint, ε 5": RRJoint(epsilon=5.0),
+    "rr_clusters, keep .5": RRClusters(
+        keep=0.5, most_combinations=12, dependence=RREachAttribute(keep=0.5)
+    ),
+    "rr_views, ε 2": RRViews(epsilon=2.0),
+    "rr_views, ε 6": RRViews(epsilon=6.0),
+    "lambda_randomization, ε 6": LambdaRandomization(epsilon=6.0),
+    "rr_pairs, keep .5": RRPairs(keep=0.5),
+    "rr_each_attribute, keep .5": RREachAttribute(keep=0.5),
+    "block_aggregation, p .4": BlockAggregation(p=0.4, floor=0.1, block=25),
+    "block_aggregation, p .7": BlockAggregation(p=0.7, floor=0.1, block=25),
+}
+SHARES = ("population", "respondents", "query_population", "query_respondents")
+AIMS = {**dict.fromkeys(SHARES, (0.94, 0.91)), "V": (0.94, 0.85), "r": (0.94, 0.85)}
+FALSE, LEVEL_OF_BLOCKS = 0.03, 0.05
+CLOSE = 1e-9
+QUERIES = 3
+
+
+# ── Populations ────────────────────────────────────────────────────────────────────────────────
+
+
+def schema_of(kinds):
+    """``"n2"``: nominal, two answers; ``"o5"``: ordinal, five."""
+    words = {"n": "nominal", "o": "ordinal"}
+    return Schema(
+        tuple(
+            Attribute(f"a{k}", words[kind[0]], tuple(f"v{c}" for c in range(int(kind[1]))))
+            for k, kind in enumerate(kinds)
+        )
+    )
+
+
+def mixture(shares, *profiles):
+    """The joint distribution of attributes that are independent within some classes of people."""
+    joint = np.zeros([len(rows[0]) for rows in profiles])
+    for number, share in enumerate(shares):
+        part = np.array(share)
+        for rows in profiles:
+            part = np.multiply.outer(part, np.array(rows[number]) / np.sum(rows[number]))
+        joint += part
+    return joint / joint.sum()
+
+
+POPULATIONS = {
+    "independent": (
+        schema_of(["n2", "o3", "n4", "o5"]),
+        mixture([1.0], [[0.7, 0.3]], [[0.5, 0.4, 0.1]], [[0.5, 0.33, 0.15, 0.02]],
+                [[0.35, 0.3, 0.2, 0.12, 0.03]]),
+    ),
+    "some": (
+        schema_of(["o3", "o4", "n2"]),
+        mixture([0.6, 0.4], [[6, 3, 1], [2, 4, 4]], [[50, 30, 15, 5], [15, 25, 40, 20]],
+                [[0.75, 0.25], [0.5, 0.5]]),
+    ),
+    "strong": (
+        schema_of(["n4", "o5", "o3"]),
+        mixture([0.5, 0.3, 0.15, 0.05],
+                [[90, 6, 3, 1], [5, 90, 4, 1], [4, 6, 85, 5], [10, 10, 10, 70]],
+                [[70, 25, 4, 1, 0], [5, 30, 60, 4, 1], [0, 5, 20, 70, 5], [0, 0, 5, 25, 70]],
+                [[90, 9, 1], [20, 70, 10], [3, 27, 70], [1, 9, 90]]),
+    ),
+}  # fmt: skip
+
+
+def drawn(joint, n, rng):
+    """Respondents from a population."""
+    cells = rng.choice(joint.size, n, p=joint.ravel())
+    return np.stack(np.unravel_index(cells, joint.shape), axis=1)
+
+
+def randomness(rng):
+    return SeededRandomness.from_generator(rng)
+
+
+def margin(joint, attributes):
+    others = tuple(a for a in range(joint.ndim) if a not in attributes)
+    return joint.sum(axis=others)
+
+
+def merged(table, groups):
+    rows = np.stack([table[list(group)].sum(axis=0) for group in groups[0]])
+    return np.stack([rows[:, list(group)].sum(axis=1) for group in groups[1]], axis=1)
+
+
+def correlation(table):
+    x, y = (np.arange(size, dtype=float) for size in table.shape)
+    x, y = x - table.sum(axis=1) @ x, y - table.sum(axis=0) @ y
+    return x @ table @ y / math.sqrt((table.sum(axis=1) @ x**2) * (table.sum(axis=0) @ y**2))
+
+
+# ── Endings ────────────────────────────────────────────────────────────────────────────────────
+
+
+def ending_of(protocol, schema, records, rng):
+    """What a coordinator has in the end, if these take part."""
+    names = tuple(f"p{k:04}" for k in range(len(records)))
+    if isinstance(protocol, ExactPairs):
+        return counted(protocol, schema, records, rng)
+    if isinstance(protocol, RRPairs):
+        return paired(protocol, schema, records, rng)
+    if isinstance(protocol, RREachAttribute):
+        return each(protocol, schema, records, rng)
+    if isinstance(protocol, RRViews):
+        return viewed(protocol, schema, records, rng, names)
+    if isinstance(protocol, BlockAggregation):
+        return asked_by_blocks(protocol, schema, records, rng, names)
+    if isinstance(protocol, RRClusters):
+        first = each(protocol.dependence, schema, records, rng)
+        design = protocol.design(schema, protocol.clusters_of(schema, first))
+    else:
+        design = protocol.design(schema)
+    return Collected(schema, names, names, (), {}, design, design.randomize(records, rng))
+
+
+def tables_of(records, sizes):
+    layout = PairLayout(sizes)
+    return layout.tables(np.frombuffer(count_pairs(records, sizes), dtype="<u4").astype(np.int64))
+
+
+def counted(protocol, schema, records, rng):
+    n, layout = len(records), PairLayout(schema.sizes)
+    tables = tables_of(records, schema.sizes)
+    if protocol.noise_epsilon is None:
+        return PairCounts(n, schema, tables)
+    honest, sensitivity = n - n // 2, 2 * len(layout.pairs)
+    everybody = NoiseShares(protocol.noise_epsilon, sensitivity, honest, n * layout.cells)
+    noise = layout.tables(everybody.draw(rng).reshape(n, layout.cells).sum(axis=0))
+    told = [table + more for table, more in zip(tables, noise, strict=True)]
+    return PairCounts(n, schema, told, noise=everybody.standard_deviation(n))
+
+
+def paired(protocol, schema, records, rng):
+    sizes, layout = schema.sizes, PairLayout(schema.sizes)
+    keep = chosen_keep(protocol.keep, protocol.epsilon, sizes)
+    spent = [KeepOrUniform(size, keep).epsilon for size in sizes]
+    keeps, tables = [], []
+    for i, j in layout.pairs:
+        matrix = KeepOrUniform.from_epsilon(sizes[i] * sizes[j], spent[i] + spent[j])
+        told = matrix.randomize(records[:, i] * sizes[j] + records[:, j], rng)
+        tables.append(np.bincount(told, minlength=matrix.size).reshape(sizes[i], sizes[j]))
+        keeps.append(matrix.keep)
+    return RandomizedPairs(len(records), schema, tables, tuple(keeps), together=True)
+
+
+def each(protocol, schema, records, rng):
+    told = protocol.design(schema).randomize(records, rng)
+    keeps = (chosen_keep(protocol.keep, protocol.epsilon, schema.sizes),) * len(schema.sizes)
+    tables = tables_of(told, schema.sizes)
+    return RandomizedPairs(len(records), schema, tables, keeps, together=False)
+
+
+def viewed(protocol, schema, records, rng, names):
+    design = protocol.design(schema)
+    found = design.randomize(records, rng)
+    rows = [iter(found.reports[view]) for view in design.views]
+    answers = {
+        name: np.array([number, *next(rows[number])], dtype="<u4").tobytes()
+        for name, number in zip(names, found.drawn.tolist(), strict=True)
+    }
+    return CollectedViews(schema, names, answers, (), {}, protocol.epsilon, tuple(design.views))
+
+
+def asked_by_blocks(protocol, schema, records, rng, names):
+    views, sizes, n = protocol.views(schema), schema.sizes, len(records)
+    cells = {
+        c: np.ravel_multi_index(tuple(records[:, a] for a in c), [sizes[a] for a in c])
+        for view in views
+        for c in view
+    }
+    size = {c: math.prod(sizes[a] for a in c) for c in cells}
+    tables = {c: [np.full(size[c], 1 / size[c])] for c in cells}
+    counts = {c: [] for c in cells}
+    for start in range(0, n, protocol.block):
+        members = np.arange(start, min(start + protocol.block, n))
+        for number, view in enumerate(views):
+            mine = members[members % len(views) == number]
+            for c in view:
+                told = respond(cells[c][mine], tables[c][-1], protocol.p, rng)
+                counts[c].append(np.bincount(told, minlength=size[c]))
+        for c in cells:
+            seen = Answered(protocol.p, np.array(tables[c]), np.array(counts[c]))
+            tables[c].append(next_table(seen, protocol.floor) if seen.n else tables[c][-1])
+    return CollectedBlocks(
+        schema, protocol.p, protocol.floor, protocol.block, names, dict.fromkeys(names, b""), (),
+        {}, {c: [t.astype("<f8").tobytes() for t in tables[c]] for c in cells},
+        {c: [*(k.tolist() for k in counts[c]), [0] * size[c]] for c in cells}, (),
+    )  # fmt: skip
+
+
+def likeness(ending):
+    """What two endings of one study have in common, whatever was drawn."""
+    if isinstance(ending, Collected):
+        matrices = [(matrix.size, matrix.keep) for matrix in ending.design.matrices]
+        return ending.design.clusters, matrices
+    if isinstance(ending, CollectedViews):
+        return ending.epsilon, ending.views
+    if isinstance(ending, RandomizedPairs):
+        return ending.keeps, ending.together
+    if isinstance(ending, PairCounts):
+        return ending.noise, ending.suppressed_below
+    blocks = {c: [sum(block) for block in counts] for c, counts in ending.counts.items()}
+    return ending.p, ending.floor, ending.block, blocks
+
+
+# ── Comparing ──────────────────────────────────────────────────────────────────────────────────
+
+
+class Tally:
+    """How often limits held, by what they are of and by cell; how wide they are."""
+
+    def __init__(self):
+        self.held = defaultdict(lambda: defaultdict(list))
+        self.widths = defaultdict(list)
+        self.by_run = defaultdict(list)
+        self.false, self.told = [], defaultdict(list)
+
+    def add(self, kind, cells, truth, low, high):
+        """Of many cells of one run, each under its name."""
+        truth, low, high = (np.ravel(np.asarray(x, dtype=float)) for x in (truth, low, high))
+        inside = (low <= truth + CLOSE) & (truth <= high + CLOSE)
+        for cell, yes in zip(cells, inside.tolist(), strict=True):
+            self.held[kind][cell].append(yes)
+        self.widths[kind] += (high - low).tolist()
+        self.by_run[kind].append((int(inside.sum()), inside.size))
+
+    def summary(self, kind, least_aim):
+        cells = {cell: (sum(held), len(held)) for cell, held in self.held[kind].items()}
+        shares = {cell: hits / runs for cell, (hits, runs) in cells.items()}
+        worst = min(shares, key=shares.get)
+        chance = min(binom.cdf(hits, runs, least_aim) for hits, runs in cells.values())
+        hits, asked = np.array(self.by_run[kind], dtype=float).T
+        mean = hits.sum() / asked.sum()
+        error = math.sqrt(((hits - mean * asked) ** 2).sum()) / asked.sum()
+        return {
+            "mean": round(mean, 4), "error": round(error, 4), "least": round(shares[worst], 4),
+            "least_of": worst, "least_runs": cells[worst][1],
+            "surely_below": bool(chance * len(cells) < 0.05), "cells": len(cells),
+            "width": round(float(np.median(self.widths[kind])), 4),
+        }  # fmt: skip
+
+
+def conditions(schema, rng, held):
+    """Some conditions on two or three attributes that can be asked."""
+    sets = [s for k in (2, 3) for s in itertools.combinations(range(len(schema.sizes)), k)]
+    sets = [s for s in sets if held(s)]
+    found = []
+    for _ in range(QUERIES):
+        wanted = {}
+        for a in sets[rng.integers(len(sets))]:
+            some = rng.permutation(schema.sizes[a])[: rng.integers(1, schema.sizes[a])]
+            wanted[a] = tuple(sorted(some.tolist()))
+        found.append(Condition(wanted))
+    return found
+
+
+def share_meeting(joint, condition):
+    for attribute in range(joint.ndim):
+        if attribute in condition.wanted:
+            joint = joint.take(condition.wanted[attribute], axis=attribute)
+    return float(joint.sum())
+
+
+def shares_of(records, sizes):
+    flat = np.ravel_multi_index(tuple(records.T), sizes)
+    return np.bincount(flat, minlength=math.prod(sizes)).reshape(sizes) / len(records)
+
+
+def compare_tables(tally, name, publication, schema, joint, here, asked):
+    for table in publication.tables:
+        if table.low is None:
+            continue
+        attributes = tuple(schema.names.index(axis.attribute) for axis in table.axes)
+        cells = [f"{name}: {table.name} {c}" for c in np.ndindex(table.shape)]
+        mine = margin(here, attributes)
+        if table.kind == "count":
+            tally.add("respondents", cells, mine * table.n, table.low, table.high)
+            continue
+        tally.add("population", cells, margin(joint, attributes), table.low, table.high)
+        limits = (table.respondents_low, table.respondents_high)
+        if asked is None:
+            tally.add("respondents", cells, mine, *limits)
+        else:
+            tally.add("respondents", cells, margin(asked[attributes], attributes), *limits)
+            tally.add("all_respondents", cells, mine, *limits)
+
+
+def compare_dependences(tally, name, publication, schema, joint, strengths):
+    listing = publication.listing("dependence")
+    if listing is None:
+        tests = publication.listing("details")
+        pairs = zip(tests.column("attributes"), tests.column("rejected"), strict=True)
+        tally.false += [said == "yes" for _, said in pairs if name == "independent"]
+        return
+    columns = ("attribute_1", "attribute_2", "measure", "low", "high", "verdict")
+    for one, other, measure, low, high, verdict in zip(*map(listing.column, columns), strict=True):
+        pair = (schema.names.index(one), schema.names.index(other))
+        true, cell = margin(joint, pair), [f"{name}: {one} & {other}"]
+        found = strengths[pair]
+        assert (round(found.low, 6), round(found.high, 6)) == (low, high)
+        tally.told[measure].append(found.value is not None)
+        if measure == "r":
+            tally.add("r", cell, correlation(true), found.low, found.high)
+        else:
+            # Nothing is said of tables with but one group; their limits are 0 and 1.
+            groups, whole = merged(true, found.groups), cramers_v(true).value
+            truth = whole if min(groups.shape) < 2 else cramers_v(groups).value
+            tally.add("V", cell, truth, found.low, found.high)
+            tally.add("V_unmerged", cell, whole, found.low, found.high)
+        if name == "independent":
+            tally.false.append(verdict.startswith("at least"))
+
+
+def compare_queries(tally, name, estimates, joint, here, n, asked):
+    for condition in asked:
+        answer, cell = estimates.query(condition), [f"{name}: {condition.wanted}"]
+        truth, mine = share_meeting(joint, condition), share_meeting(here, condition)
+        tally.add("query_population", cell, truth, *answer.population)
+        low, high = answer.interval
+        tally.add("query_respondents", cell, mine, low / n, high / n)
+
+
+class Recording(ExitStack):
+    """The dependences as they are handed over to be published, with the groups of V."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.strengths = {}
+        for module in (of_counts, of_pairs, of_reports):
+            self.enter_context(mock.patch.object(module, "add_dependences", self._recorded(module)))
+        return self
+
+    def _recorded(self, module):
+        add = module.add_dependences
+
+        def recorded(draft, schema, found, **options):
+            self.strengths = dict(found)
+            add(draft, schema, found, **options)
+
+        return recorded
+
+
+def asked_of(ending, records, sizes):
+    """By blocks: the shares among those who were asked for each combination."""
+    if not isinstance(ending, CollectedBlocks):
+        return None
+    combinations = list(ending.counts)
+    views = BlockAggregation(p=0.5, floor=0.1, block=1).views(ending.schema)
+    turn = {c: number for number, view in enumerate(views) for c in view}
+    everybody = np.arange(len(records))
+    return {c: shares_of(records[everybody % len(views) == turn[c]], sizes) for c in combinations}
+
+
+def one_run(tally, name, protocol, n, rng, recording, asked):
+    schema, joint = POPULATIONS[name]
+    records = drawn(joint, n, rng)
+    ending = ending_of(protocol, schema, records, randomness(rng))
+    setting = Setting(study="s", schema=schema, expected=n, parties=n, fewest=n)
+    publication = ending.publish(setting)
+    assert not any(note.incomplete for note in publication.notes), publication.notes
+    here = shares_of(records, joint.shape)
+    by_blocks = asked_of(ending, records, joint.shape)
+    compare_tables(tally, name, publication, schema, joint, here, by_blocks)
+    compare_dependences(tally, name, publication, schema, joint, recording.strengths)
+    if hasattr(ending, "estimates") and not isinstance(ending, RandomizedPairs):
+        estimates = ending.estimates()
+        if asked is None:
+            asked = conditions(schema, rng, estimates.fitted.told_together)
+        compare_queries(tally, name, estimates, joint, here, n, asked)
+    return asked
+
+
+def whole_run(name, protocol, n, rng):
+    """Whether a whole study ends, publishes and answers as its ending does."""
+    schema, joint = POPULATIONS[name]
+    records = drawn(joint, n, rng)
+    study = Study(
+        name="coverage", title="Coverage", description="", schema=schema, protocol=protocol,
+        parties=Parties(n, None), deadlines=Deadlines(600.0, 600.0),
+    )  # fmt: skip
+    run = simulate(study, [tuple(row) for row in records.tolist()], seed=int(rng.integers(2**31)))
+    ending = run.outcome.result
+    again = ending.publish(study.setting_with(run.outcome.members))
+    same = again.tables == run.publication.tables and again.listings == run.publication.listings
+    if not isinstance(protocol, RRClusters):  # whose design depends on what was answered
+        made = ending_of(protocol, schema, records, randomness(rng))
+        same &= likeness(made) == likeness(ending)
+    if isinstance(ending, Collected | CollectedViews):
+        with tempfile.TemporaryDirectory() as scratch:
+            from_folder = read_askable(run.save(Path(scratch) / "run")).estimates
+        at_once = ending.estimates()
+        for condition in conditions(schema, rng, at_once.fitted.told_together):
+            same &= from_folder.query(condition) == at_once.query(condition)
+    return bool(same)
+
+
+def said_of_more(tally, protocol, n, rng, tables):
+    """Verdicts on so many more independent tables."""
+    schema, joint = POPULATIONS["independent"]
+    setting = Setting(study="s", schema=schema, expected=n, parties=n, fewest=n)
+    for _ in range(-(-tables // math.comb(joint.ndim, 2))):
+        ending = ending_of(protocol, schema, drawn(joint, n, rng), randomness(rng))
+        if isinstance(ending, PairCounts):
+            found = ending.strengths()
+        elif isinstance(ending, RandomizedPairs):
+            verdicts = ending.publish(setting).listing("dependence").column("verdict")
+            tally.false += [said.startswith("at least") for said in verdicts]
+            continue
+        else:
+            found = ending.estimates().strengths()
+        tally.false += [strength.verdict == "at least" for strength in found.values()]
+
+
+def measured(name, n, options):
+    """A row: one protocol, so many respondents, all populations."""
+    protocol, tally, started = SETTINGS[name], Tally(), time.process_time()
+    rng = np.random.default_rng([options.seed, zlib.crc32(f"{name} {n}".encode())])
+    with Recording() as recording, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RuntimeWarning)
+        for population in POPULATIONS:
+            asked = None
+            for _ in range(options.runs):
+                asked = one_run(tally, population, protocol, n, rng, recording, asked)
+    if not isinstance(protocol, BlockAggregation):
+        said_of_more(tally, protocol, n, rng, options.tables - len(tally.false))
+    places = itertools.cycle(POPULATIONS)
+    same = [whole_run(next(places), protocol, n, rng) for _ in range(options.whole)]
+    row = {
+        "setting": name,
+        "n": n,
+        "runs": options.runs,
+        "whole": {"runs": len(same), "same": sum(same)},
+    }
+    for kind in (*AIMS, "all_respondents", "V_unmerged"):
+        if tally.held[kind]:
+            row[kind] = tally.summary(kind, AIMS.get(kind, (0.94, 0.85))[1])
+    for measure, told in tally.told.items():
+        row[measure]["told"] = round(float(np.mean(told)), 3)
+    tables, said = len(tally.false), sum(tally.false)
+    if tables:
+        share = said / tables
+        error = math.sqrt(max(share, 1 / tables) * (1 - share) / tables)
+        row["false"] = {"share": round(share, 4), "error": round(error, 4), "tables": tables}
+    row["warnings"] = len(caught)
+    row["missed"] = missed(row, isinstance(protocol, BlockAggregation))
+    row["seconds"] = round(time.process_time() - started, 1)
+    return row
+
+
+def missed(row, by_blocks):
+    """Which aims, and whether chance may be why."""
+    found = []
+    for kind, (mean_aim, least_aim) in AIMS.items():
+        part = row.get(kind)
+        if part and part["mean"] < mean_aim:
+            sure = part["mean"] + 3 * part["error"] < mean_aim
+            found.append(f"{kind}: mean {part['mean']:.3f}{'' if sure else ' (within error)'}")
+        if part and part["least"] < least_aim:
+            sure = "" if part["surely_below"] else " (within error)"
+            found.append(f"{kind}: least {part['least']:.3f} of {part['least_of']}{sure}")
+    wrong, aim = row.get("false"), LEVEL_OF_BLOCKS if by_blocks else FALSE
+    if wrong and wrong["share"] > aim:
+        sure = "" if wrong["share"] - 3 * wrong["error"] > aim else " (within error)"
+        found.append(f"false: {wrong['share']:.3f}{sure}")
+    if row["warnings"]:
+        found.append(f"{row['warnings']} warnings of the arithmetic")
+    if row["whole"]["same"] < row["whole"]["runs"]:
+        found.append("whole: another result than that of the ending")
+    return found
+
+
+def in_one_line(row):
+    parts = [
+        f"{kind} {row[kind]['mean']:.3f}±{row[kind]['error']:.3f} least {row[kind]['least']:.3f}"
+        for kind in (*AIMS, "all_respondents", "V_unmerged")
+        if kind in row
+    ]
+    if "false" in row:
+        parts.append(f"false {row['false']['share']:.4f} of {row['false']['tables']}")
+    whole = f"whole {row['whole']['same']}/{row['whole']['runs']} the same"
+    return f"{row['setting']}, n {row['n']}: {'; '.join([*parts, whole])}; {row['seconds']} s"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--protocol", nargs="+", help="beginnings of names of settings")
+    parser.add_argument("--n", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--runs", type=int, default=200, help="of each population")
+    parser.add_argument("--tables", type=int, default=2000, help="that are independent, at least")
+    parser.add_argument("--whole", type=int, default=1, help="whole studies")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows = []
+    for n, name in itertools.product(options.n, SETTINGS):
+        if options.protocol and not name.startswith(tuple(options.protocol)):
+            continue
+        rows.append(measured(name, n, options))
+        print(in_one_line(rows[-1]), flush=True)
+        for miss in rows[-1]["missed"]:
+            print("    aim missed:", miss, flush=True)
+    if options.out is not None:
+        found = {"seed": options.seed, "rows": rows}
+        options.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()
