@@ -307,6 +307,10 @@ class Mailbox:
         news = [n for n in self._news if sender not in getattr(n, "culprits", ())]
         self._news = deque(news)
 
+    def drop_news(self, kind: type[Exception]) -> None:
+        """Raise no more of this kind: it is known, or it no longer matters."""
+        self._news = deque(news for news in self._news if not isinstance(news, kind))
+
     def forget(self, peer: str, steps: Iterable[str]) -> None:
         """Keep nothing of somebody who was in the lobby, for a moment only."""
         for step in steps:

@@ -385,6 +385,44 @@ def test_a_roster_is_not_closed_with_one_whom_the_broker_has_just_missed():
     in_the_lobby(act)
 
 
+def test_a_lobby_that_was_full_twice_within_a_moment_disturbs_no_round():
+    """Once one batch of a stranger ended the study: the second news was raised in its first wait,
+    as a failure of the protocol or, before that, with a trace and no verdict at all."""
+    gone, again, late = (Identity(SeededRandomness(seed)) for seed in (51, 52, 53))
+
+    async def act(boss, letters):
+        joins = people(boss, letters)
+        joins(gone, "x", "box/x")
+        letters.heard["box/x"] = -math.inf
+        for name, who in (("ann", ANN), ("ben", BEN), ("cat", IMPOSTOR)):
+            joins(who, name, f"box/{name}")
+        joins(again, "x", "new/x")  # full again, by taking the place of one who is gone
+        joins(late, "late", "box/late")
+        await asyncio.sleep(1)
+        assert boss.progress.state is State.ROSTER
+        assert boss.progress.wanted == 4
+        assert not boss.mailbox._news
+
+    in_the_lobby(act)
+
+
+@pytest.mark.parametrize("where", ["_lobby", "_show_roster"])
+def test_a_coordinator_whose_program_fails_pronounces_a_verdict_all_the_same(where, monkeypatch):
+    """Once it ended with a trace: no verdict for those who waited, and no folder."""
+
+    async def broken(*_):
+        raise KeyError("what nobody thought of")
+
+    monkeypatch.setattr(Coordinator, where, broken)
+    outcome, ends = simulate(STUDY, RECORDS)
+    assert outcome.result is None
+    assert isinstance(outcome.fault, KeyError)
+    assert "the coordinator's program failed (KeyError: 'what nobody" in outcome.cause
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+    if where == "_show_roster":
+        assert all("the coordinator's program failed" in str(end) for end in ends.values())
+
+
 @pytest.mark.parametrize(
     ("act", "cut_off", "why"),
     [
