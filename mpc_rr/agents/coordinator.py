@@ -316,11 +316,22 @@ class Coordinator:
         hello, name = opened.message(Hello), opened.envelope.header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(hello.reply_to):
             raise Rejected("malformed")
-        mailbox = hello.reply_to.partition("/")[0]
-        lost = self._hellos.put(mailbox, opened, len(opened.raw))
+        if opened.envelope.header.version == WIRE_VERSION or self.mailbox.came_from:
+            self._check_origin(hello.reply_to)
+        lane = self.mailbox.came_from
+        lane = hello.reply_to.partition("/")[0] if lane is None else lane
+        lost = self._hellos.put(lane, opened, len(opened.raw))
         if lost:
             self.mailbox.rejected["flooding"] += lost
         self._hello_came.set()
+
+    def _check_origin(self, reply_to: str) -> None:
+        """Answers go where the question came from, if that is known.
+
+        Else one connection could fill all lanes, and have us write to whom it likes.
+        """
+        if self.mailbox.came_from not in (None, reply_to.partition("/")[0]):
+            raise Rejected("other mailbox")
 
     async def _answer_hellos(self) -> None:
         while True:
@@ -378,6 +389,7 @@ class Coordinator:
         name = header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(join.reply_to):
             raise Rejected("malformed")
+        self._check_origin(join.reply_to)
         if header.run != self.mailbox.run:
             self._notice_another(header)
         if header.session != LOBBY_SESSION:

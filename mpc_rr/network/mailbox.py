@@ -166,6 +166,8 @@ class Mailbox:
         """The public messages, in the protocol's order; a party's: its own, and what it heard."""
         self.proof: Callable[[str], Proof | None] = lambda _party: None
         """For a party: what it has seen that proves something of another."""
+        self.came_from: str | None = None
+        """The mailbox from which the message came that is handled now, if the carrier knows it."""
         self._targets = (me, EVERYONE)
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}
@@ -391,11 +393,12 @@ class Mailbox:
     async def _pump(self) -> None:
         while True:
             for _ in range(AT_ONCE):
-                self.accept(await self.transport.recv())
+                self.accept(*await self.transport.recv())
             await asyncio.sleep(0)
 
-    def accept(self, raw: bytes) -> None:
+    def accept(self, raw: bytes, came_from: str | None = None) -> None:
         """File one raw message, or count why it was thrown away. Never raises."""
+        self.came_from = came_from
         try:
             self._file(raw)
         except Rejected as rejected:

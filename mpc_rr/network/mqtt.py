@@ -55,6 +55,7 @@ from mpc_rr.network.fragments import (
     whole,
 )
 from mpc_rr.network.rights import draw_mailbox
+from mpc_rr.network.transport import Arrival
 from mpc_rr.randomness import Randomness
 
 T = TypeVar("T")
@@ -756,8 +757,8 @@ class MqttTransport:
     ) -> None:
         self._connection, self._name = connection, name
         self._routes: dict[str, str] = {}
-        self._inbox: FairQueue[bytes] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
-        self._divided: deque[bytes] = deque()
+        self._inbox: FairQueue[Arrival] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
+        self._divided: deque[Arrival] = deque()
         """The messages of a batch whose turn has come."""
         self._arrived = asyncio.Event()
         self._failure: BrokerError | None = None
@@ -801,7 +802,7 @@ class MqttTransport:
 
     def take(self, raw: bytes, mailbox: str) -> None:
         """Put a message, or a batch, in the inbox. If it is full some are lost, and asked for."""
-        self._inbox.put(mailbox, raw, len(raw))
+        self._inbox.put(mailbox, Arrival(raw, mailbox), len(raw))
         self._arrived.set()
 
     def fail(self, why: BrokerError) -> None:
@@ -824,7 +825,7 @@ class MqttTransport:
         """Whether messages have come that were not taken from here yet."""
         return len(self._inbox) > 0 or len(self._divided) > 0
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next message; `BrokerError` when the connection is lost for good."""
         while not self._divided:
             while not len(self._inbox):
@@ -834,6 +835,7 @@ class MqttTransport:
                 await self._arrived.wait()
             await self._connection.turn()
             arrived = self._inbox.get()
-            batched = unbatch(arrived)
-            self._divided.extend([arrived] if batched is None else (raw for _, raw in batched))
+            batched = unbatch(arrived.raw)
+            parts = [arrived.raw] if batched is None else [raw for _, raw in batched]
+            self._divided.extend(Arrival(raw, arrived.mailbox) for raw in parts)
         return self._divided.popleft()

@@ -216,6 +216,28 @@ def join(desk, who, name="ann", address="box/ann", author=None, run=None):
     return Join(who.public, address, proof)
 
 
+def test_answers_go_to_the_mailbox_from_which_the_question_came(desk):
+    """Once a hello's lane was the mailbox that it claimed: one connection filled all of them."""
+    entry = letter(join(desk, ANN), ANN, sender="ann", target=COORDINATOR, run=desk.mailbox.run)
+    for raw in (hello(ANN), entry):
+        for elsewhere in ("mallory", "bo", "box/ann", ""):
+            desk.mailbox.accept(raw, elsewhere)
+    assert desk.mailbox.rejected == {"other mailbox": 8}
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 0
+    desk.mailbox.accept(hello(ANN), "box")
+    desk.mailbox.accept(entry, "box")
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 1
+
+
+def test_hellos_of_version_1_have_no_mailbox_and_one_lane(desk):
+    for number in range(50):
+        desk.mailbox.accept(hello(ANN, version=1, address=f"mailbox-{number}/ann"), "")
+    assert len(desk.boss._hellos) == 50
+    assert len(desk.boss._hellos._lanes) == 1
+    desk.mailbox.accept(hello(ANN, version=1), "mallory")
+    assert len(desk.boss._hellos) == 50
+
+
 def test_whoever_does_not_prove_that_the_keys_are_its_own_is_turned_away(desk):
     """Once the borrower got in with a sealing key that it had seen, and its owner did not."""
     borrowed = Identity(SeededRandomness(50))

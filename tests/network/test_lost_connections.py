@@ -109,7 +109,7 @@ def test_what_is_for_everyone_is_never_put_together():
         await asyncio.gather(*(sender.attach(COORDINATOR).send(EVERYONE, raw) for raw in letters))
         for topic, payload in line.tried:
             reader._take(topic, payload)
-        return [await end.recv() for _ in letters]
+        return [(await end.recv()).raw for _ in letters]
 
     assert run_virtual(main()) == letters
 
@@ -208,9 +208,23 @@ def test_what_nobody_has_subscribed_to_ends_nothing():
                 carrier._arrived(
                     aiomqtt.Message(f"mpc_rr/test/{topic}", payload, 1, False, 1, None)
                 )
-        return await end.recv(), end.behind
+        return (await end.recv()).raw, end.behind
 
     assert run_virtual(main()) == (letter, False)
+
+
+def test_the_coordinator_is_told_from_which_mailbox_each_message_came():
+    letters = [b"one" * 50, b"two" * 50, b"old" * 50]
+
+    async def main():
+        carrier = connection(coordinator=True)
+        end = carrier.attach(COORDINATOR)
+        carrier._take("mpc_rr/test/coordinator/m1", batch([("", raw) for raw in letters[:2]]))
+        carrier._take("mpc_rr/test/coordinator", whole(letters[2]))
+        return {await end.recv() for _ in letters}
+
+    came = {(letters[0], "m1"), (letters[1], "m1"), (letters[2], "")}
+    assert run_virtual(main()) == came
 
 
 def test_a_message_at_which_reading_fails_does_not_keep_the_next_away(monkeypatch):
@@ -223,7 +237,7 @@ def test_a_message_at_which_reading_fails_does_not_keep_the_next_away(monkeypatc
             carrier._arrived(message)
         assert carrier._failure is None
         carrier._arrived(message)
-        return await end.recv()
+        return (await end.recv()).raw
 
     assert run_virtual(main()) == b"next"
 
