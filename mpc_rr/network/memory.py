@@ -5,6 +5,7 @@ from collections import deque
 
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import LARGEST_PAYLOAD
+from mpc_rr.network.transport import Arrival
 
 LATENCY_S = 0.001
 
@@ -94,6 +95,6 @@ class MemoryTransport:
         """Never: in virtual time nobody is slow."""
         return False
 
-    async def recv(self) -> bytes:
-        """The next message for this end."""
-        return await self.inbox.get()
+    async def recv(self) -> Arrival:
+        """The next message for this end; from where, nobody says here."""
+        return Arrival(await self.inbox.get())

@@ -8,8 +8,9 @@ gives thousands of parties one mailbox, which needs two subscriptions however ma
 Under load messages wait a moment for a free place and then travel together (``box/<mailbox>/=`` for
 those to several parties of one mailbox): a client can publish only some thousand times a second.
 
-What arrives waits in one place only, the reader's inbox, where senders are served in turn. Reading
-goes before handling, so that a flood waits there, and not with the broker, in one line for all.
+What arrives waits in one place only, the reader's inbox, where senders are served in turn: of a
+batch one message at a time, as each may cost us a signature to check. Reading goes before handling,
+so that a flood waits there, and not with the broker, in one line for all.
 
 The first connection is tried for as long as the study's lobby is open. A lost one is made again
 with growing pauses, for as long as an agent waits. What the broker had not acknowledged is
@@ -36,7 +37,7 @@ from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl, proxy_settings
 from mpc_rr.network.broker_trouble import hangs_up, no_echo, no_reading, not_connected, number
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
-from mpc_rr.network.fairness import FairQueue
+from mpc_rr.network.fairness import COST_OF_AN_ITEM, FairQueue
 from mpc_rr.network.fragments import (
     BATCH_BYTES,
     GONE,
@@ -55,6 +56,7 @@ from mpc_rr.network.fragments import (
     whole,
 )
 from mpc_rr.network.rights import draw_mailbox
+from mpc_rr.network.transport import Arrival
 from mpc_rr.randomness import Randomness
 
 T = TypeVar("T")
@@ -89,11 +91,40 @@ INBOX_BYTES = 64 * 2**20
 IN_A_TURN, READ_AHEAD = 8, 8
 """So many messages are handled in one turn of the loop; and so many are read before, if they are
 there."""
+IN_A_ROW_S = 0.001
+"""For so long messages are handled in one turn where nothing is there to be read."""
 AT_LEAST_ONCE = 1
 
 
 _Waiting = tuple[str, bytes, "asyncio.Future[None]"]
 """A reader's name, a message, and who waits for it to be published."""
+
+
+class _Parcel:
+    """A message, or a batch of them, that waits to be handed over."""
+
+    def __init__(self, mailbox: str, payload: bytes) -> None:
+        self.mailbox = mailbox
+        self._payload: bytes | None = payload
+        self._messages: deque[bytes] = deque()
+        self.cost = len(payload)
+        """In bytes, besides `COST_OF_AN_ITEM`."""
+
+    def __len__(self) -> int:
+        return len(self._messages) if self._payload is None else 1
+
+    def first(self) -> bytes | None:
+        """Take out the first message; None if this holds none. A batch is divided only now."""
+        if self._payload is not None:
+            batched = unbatch(self._payload)
+            parts = [self._payload] if batched is None else [raw for _, raw in batched]
+            self._payload, self._messages = None, deque(parts)
+            self.cost = sum(len(raw) + COST_OF_AN_ITEM for raw in parts)
+        if not self._messages:
+            return None
+        raw = self._messages.popleft()
+        self.cost -= len(raw) + COST_OF_AN_ITEM
+        return raw
 
 
 @dataclass
@@ -157,6 +188,7 @@ class MqttConnection:
         """How many messages were read from the broker."""
         self._turns: deque[asyncio.Future[None]] = deque()
         """Those who have a message, and wait for their turn to handle it."""
+        self._quiet_until = -math.inf
         if coordinator:
             self.attach(COORDINATOR)  # parties may write before it is known what the broker carries
 
@@ -652,9 +684,12 @@ class MqttConnection:
 
         If thousands acted on one at once, nobody would look after the connection meanwhile, and the
         broker would take it for dead. While more can be read, that goes first, up to a point: what
-        is not read waits with the broker, in one line for all.
+        is not read waits with the broker, in one line for all. Where there is nothing to be read, a
+        turn lasts a little longer.
         """
         loop = asyncio.get_running_loop()
+        if not self._turns and loop.time() < self._quiet_until:
+            return
         mine = loop.create_future()
         if not self._turns:
             loop.call_soon(self._give_turns, self._read, 0)
@@ -665,6 +700,9 @@ class MqttConnection:
         if self._read > read_before and ahead < READ_AHEAD:
             ahead += 1
         else:
+            quiet = self._read == read_before
+            now = asyncio.get_running_loop().time()
+            self._quiet_until = now + IN_A_ROW_S if quiet else -math.inf
             ahead = 0
             for _ in range(min(IN_A_TURN, len(self._turns))):
                 mine = self._turns.popleft()
@@ -756,9 +794,7 @@ class MqttTransport:
     ) -> None:
         self._connection, self._name = connection, name
         self._routes: dict[str, str] = {}
-        self._inbox: FairQueue[bytes] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
-        self._divided: deque[bytes] = deque()
-        """The messages of a batch whose turn has come."""
+        self._inbox: FairQueue[_Parcel] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
         self._arrived = asyncio.Event()
         self._failure: BrokerError | None = None
 
@@ -801,8 +837,11 @@ class MqttTransport:
 
     def take(self, raw: bytes, mailbox: str) -> None:
         """Put a message, or a batch, in the inbox. If it is full some are lost, and asked for."""
-        self._inbox.put(mailbox, raw, len(raw))
+        self._put(_Parcel(mailbox, raw))
         self._arrived.set()
+
+    def _put(self, parcel: _Parcel) -> None:
+        self._inbox.put(parcel.mailbox, parcel, parcel.cost)
 
     def fail(self, why: BrokerError) -> None:
         """Nothing will come any more."""
@@ -822,18 +861,20 @@ class MqttTransport:
     @property
     def behind(self) -> bool:
         """Whether messages have come that were not taken from here yet."""
-        return len(self._inbox) > 0 or len(self._divided) > 0
+        return len(self._inbox) > 0
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next message; `BrokerError` when the connection is lost for good."""
-        while not self._divided:
+        while True:
             while not len(self._inbox):
                 if self._failure is not None:
                     raise self._failure
                 self._arrived.clear()
                 await self._arrived.wait()
             await self._connection.turn()
-            arrived = self._inbox.get()
-            batched = unbatch(arrived)
-            self._divided.extend([arrived] if batched is None else (raw for _, raw in batched))
-        return self._divided.popleft()
+            parcel = self._inbox.get()
+            raw = parcel.first()
+            if len(parcel):
+                self._put(parcel)  # its others wait for their sender's next turn
+            if raw is not None:
+                return Arrival(raw, parcel.mailbox)

@@ -1,9 +1,17 @@
 """What a session needs of a carrier: bytes out, bytes in."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 AT_ONCE = 64
 """So many messages are filed before others of this process get their turn."""
+
+
+class Arrival(NamedTuple):
+    """A raw message, and the mailbox of the connection it came from."""
+
+    raw: bytes
+    mailbox: str | None = None
+    """None: this carrier does not know. Empty: it came where no connection has its own topic."""
 
 
 class Transport(Protocol):
@@ -48,5 +56,5 @@ class Transport(Protocol):
     def behind(self) -> bool:
         """Whether messages have come that were not handed over yet: this process is slow."""
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next raw message; waits until there is one."""

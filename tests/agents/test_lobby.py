@@ -188,11 +188,11 @@ def test_who_hears_everything_when_all_is_over_answers_nothing():
         send, recv = end.send, end.recv
 
         async def late():
-            raw = await recv()
-            if b"opening" in raw and not hung:
+            arrival = await recv()
+            if b"opening" in arrival.raw and not hung:
                 hung.append(True)
                 await asyncio.sleep(25)
-            return raw
+            return arrival
 
         async def kept(target, raw):
             sent.append(raw)

@@ -216,6 +216,28 @@ def join(desk, who, name="ann", address="box/ann", author=None, run=None):
     return Join(who.public, address, proof)
 
 
+def test_answers_go_to_the_mailbox_from_which_the_question_came(desk):
+    """Once a hello's lane was the mailbox that it claimed: one connection filled all of them."""
+    entry = letter(join(desk, ANN), ANN, sender="ann", target=COORDINATOR, run=desk.mailbox.run)
+    for raw in (hello(ANN), entry):
+        for elsewhere in ("mallory", "bo", "box/ann", ""):
+            desk.mailbox.accept(raw, elsewhere)
+    assert desk.mailbox.rejected == {"other mailbox": 8}
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 0
+    desk.mailbox.accept(hello(ANN), "box")
+    desk.mailbox.accept(entry, "box")
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 1
+
+
+def test_hellos_of_version_1_have_no_mailbox_and_one_lane(desk):
+    for number in range(50):
+        desk.mailbox.accept(hello(ANN, version=1, address=f"mailbox-{number}/ann"), "")
+    assert len(desk.boss._hellos) == 50
+    assert len(desk.boss._hellos._lanes) == 1
+    desk.mailbox.accept(hello(ANN, version=1), "mallory")
+    assert len(desk.boss._hellos) == 50
+
+
 def test_whoever_does_not_prove_that_the_keys_are_its_own_is_turned_away(desk):
     """Once the borrower got in with a sealing key that it had seen, and its owner did not."""
     borrowed = Identity(SeededRandomness(50))
@@ -383,6 +405,44 @@ def test_a_roster_is_not_closed_with_one_whom_the_broker_has_just_missed():
         assert boss.progress.state is not State.LOBBY
 
     in_the_lobby(act)
+
+
+def test_a_lobby_that_was_full_twice_within_a_moment_disturbs_no_round():
+    """Once one batch of a stranger ended the study: the second news was raised in its first wait,
+    as a failure of the protocol or, before that, with a trace and no verdict at all."""
+    gone, again, late = (Identity(SeededRandomness(seed)) for seed in (51, 52, 53))
+
+    async def act(boss, letters):
+        joins = people(boss, letters)
+        joins(gone, "x", "box/x")
+        letters.heard["box/x"] = -math.inf
+        for name, who in (("ann", ANN), ("ben", BEN), ("cat", IMPOSTOR)):
+            joins(who, name, f"box/{name}")
+        joins(again, "x", "new/x")  # full again, by taking the place of one who is gone
+        joins(late, "late", "box/late")
+        await asyncio.sleep(1)
+        assert boss.progress.state is State.ROSTER
+        assert boss.progress.wanted == 4
+        assert not boss.mailbox._news
+
+    in_the_lobby(act)
+
+
+@pytest.mark.parametrize("where", ["_lobby", "_show_roster"])
+def test_a_coordinator_whose_program_fails_pronounces_a_verdict_all_the_same(where, monkeypatch):
+    """Once it ended with a trace: no verdict for those who waited, and no folder."""
+
+    async def broken(*_):
+        raise KeyError("what nobody thought of")
+
+    monkeypatch.setattr(Coordinator, where, broken)
+    outcome, ends = simulate(STUDY, RECORDS)
+    assert outcome.result is None
+    assert isinstance(outcome.fault, KeyError)
+    assert "the coordinator's program failed (KeyError: 'what nobody" in outcome.cause
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+    if where == "_show_roster":
+        assert all("the coordinator's program failed" in str(end) for end in ends.values())
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ def test_a_study_survives_a_broker_that_restarts(start_mosquitto, monkeypatch, a
     def watch(coordinator):
         accept = coordinator.mailbox.accept
 
-        def accept_and_lose(raw):
-            accept(raw)
+        def accept_and_lose(raw, came_from=None):
+            accept(raw, came_from)
             state = coordinator.progress.state
             if state in {State.LOBBY, State.ROUNDS} - restarts.keys():
                 server.stop()

@@ -10,6 +10,7 @@ from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker_trouble import no_reading, not_connected
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
+from mpc_rr.network.fairness import COST_OF_AN_ITEM
 from mpc_rr.network.fragments import LARGEST_PAYLOAD, batch, whole
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SeededRandomness
@@ -109,7 +110,7 @@ def test_what_is_for_everyone_is_never_put_together():
         await asyncio.gather(*(sender.attach(COORDINATOR).send(EVERYONE, raw) for raw in letters))
         for topic, payload in line.tried:
             reader._take(topic, payload)
-        return [await end.recv() for _ in letters]
+        return [(await end.recv()).raw for _ in letters]
 
     assert run_virtual(main()) == letters
 
@@ -208,9 +209,70 @@ def test_what_nobody_has_subscribed_to_ends_nothing():
                 carrier._arrived(
                     aiomqtt.Message(f"mpc_rr/test/{topic}", payload, 1, False, 1, None)
                 )
-        return await end.recv(), end.behind
+        return (await end.recv()).raw, end.behind
 
     assert run_virtual(main()) == (letter, False)
+
+
+def test_the_coordinator_is_told_from_which_mailbox_each_message_came():
+    letters = [b"one" * 50, b"two" * 50, b"old" * 50]
+
+    async def main():
+        carrier = connection(coordinator=True)
+        end = carrier.attach(COORDINATOR)
+        carrier._take("mpc_rr/test/coordinator/m1", batch([("", raw) for raw in letters[:2]]))
+        carrier._take("mpc_rr/test/coordinator", whole(letters[2]))
+        return {await end.recv() for _ in letters}
+
+    came = {(letters[0], "m1"), (letters[1], "m1"), (letters[2], "")}
+    assert run_virtual(main()) == came
+
+
+def test_of_a_batch_one_message_at_a_time_is_handed_over():
+    """Once all of it was: who kept a batch of a thousand waiting on each of 120 connections had the
+    coordinator check his signatures, and nobody else's."""
+    junk, letter = [b"junk %04d" % number + bytes(100) for number in range(1000)], b"letter" * 20
+
+    async def main():
+        carrier = connection(coordinator=True)
+        end = carrier.attach(COORDINATOR)
+        for number in range(20):
+            topic = f"mpc_rr/test/coordinator/m{number}"
+            carrier._take(topic, batch([("", raw) for raw in junk]))
+        await end.recv()
+        carrier._take("mpc_rr/test/coordinator/honest", whole(letter))
+        came = [await end.recv() for _ in range(22)]
+        assert letter in [arrival.raw for arrival in came]
+        rest = [await end.recv() for _ in range(19_978)]
+        assert not end.behind
+        assert end._inbox._total == 0
+        return [arrival.raw for arrival in (*came, *rest) if arrival.mailbox == "m7"]
+
+    assert run_virtual(main()) == junk
+
+
+def test_a_batch_that_was_divided_counts_with_all_its_messages():
+    """In memory each costs something besides its bytes."""
+
+    async def main():
+        carrier = connection(coordinator=True)
+        end = carrier.attach(COORDINATOR)
+        carrier._take("mpc_rr/test/coordinator/m", batch([("", bytes(100))] * 1000))
+        await end.recv()
+        assert end._inbox._total >= 999 * (100 + COST_OF_AN_ITEM)
+
+    run_virtual(main())
+
+
+def test_a_batch_of_nothing_keeps_nothing_waiting():
+    async def main():
+        carrier = connection(coordinator=True)
+        end = carrier.attach(COORDINATOR)
+        carrier._take("mpc_rr/test/coordinator/m", batch([("", b"short")]))
+        carrier._take("mpc_rr/test/coordinator/m", whole(b"letter"))
+        return (await end.recv()).raw, end.behind
+
+    assert run_virtual(main()) == (b"letter", False)
 
 
 def test_a_message_at_which_reading_fails_does_not_keep_the_next_away(monkeypatch):
@@ -223,7 +285,7 @@ def test_a_message_at_which_reading_fails_does_not_keep_the_next_away(monkeypatc
             carrier._arrived(message)
         assert carrier._failure is None
         carrier._arrived(message)
-        return await end.recv()
+        return (await end.recv()).raw
 
     assert run_virtual(main()) == b"next"
 
