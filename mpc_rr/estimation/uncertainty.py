@@ -16,7 +16,7 @@ this; ``docs/estimation.md`` derives it.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -277,19 +277,10 @@ class ViewReports(Uncertainty):
         for part in self.parts:
             known = {int(s): part.moments(int(s) * part.group) for s in np.unique(sizes)}
             moments = np.array([known[int(s)] for s in sizes])
-            by_part.append((part, moments[:, 0], moments[:, 1]))
-
-        def found(q: Array) -> tuple[Array, Array]:
-            variance, third = np.zeros(len(sizes)), np.zeros(len(sizes))
-            for part, inside, outside in by_part:
-                m2, m3 = (q * inside[:, k] + (1 - q) * outside[:, k] for k in (2, 3))
-                variance += part.weight**2 * (m2 - q * q) / part.n
-                third += part.weight**3 * (m3 - 3 * q * m2 + 2 * q**3) / part.n**2
-            if of == "respondents":
-                variance = variance - q * (1 - q) / self.n
-            return variance, third
-
-        return found
+            (a2, a3), (b2, b3) = moments[:, 0, 2:].T, moments[:, 1, 2:].T
+            inside, outside = (a2 - 1, a3 - 3 * a2 + 2), (b2, b3)
+            by_part.append(_Answers(part.n, part.weight / part.n, inside, outside))
+        return _of_estimates(by_part, self.n if of == "respondents" else None)
 
     def step(self, subsets: Subsets) -> Array:
         """Half of what one reported value can change, in the view where that is most."""
@@ -330,27 +321,13 @@ class BlockAnswers(Uncertainty):
         return np.asarray(spread / (blocks.sum() * p) ** 2)
 
     def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
-        """Sums of Bernoulli cumulants, block by block."""
-        p, blocks = self.answered.p, self._blocks[:, np.newaxis]
-        other = (1 - p) * self.answered.tables @ subsets.T.astype(np.float64)
-        answers = blocks.sum()
-
-        def bernoulli(chance: Array) -> tuple[Array, Array]:
-            variance = chance * (1 - chance)
-            return variance, variance * (1 - 2 * chance)
-
-        def found(q: Array) -> tuple[Array, Array]:
-            if of == "population":
-                variance, third = bernoulli(p * q + other)
-            else:
-                true, false = bernoulli(p + other), bernoulli(other)
-                variance, third = (q * a + (1 - q) * b for a, b in zip(true, false, strict=True))
-            scale = answers * p
-            return (blocks * variance).sum(axis=0) / scale**2, (
-                (blocks * third).sum(axis=0) / scale**3
-            )
-
-        return found
+        """Those of Bernoulli variables, block by block."""
+        p, reports, by_block = self.answered.p, self.reports, []
+        others = (1 - p) * self.answered.tables @ subsets.T.astype(np.float64)
+        for n, other in zip(self._blocks.tolist(), others, strict=True):
+            inside, outside = (_bernoulli(chance, p) for chance in (p + other, other))
+            by_block.append(_Answers(n, 1 / reports, inside, outside))
+        return _of_estimates(by_block, self.n if of == "respondents" else None)
 
     def step(self, subsets: Subsets) -> Array:
         """Half of what one answer can change."""
@@ -408,6 +385,49 @@ class Answering(Spread):
         wide = np.zeros((merged.shape[0], self.estimate.size))
         wide[:, self.cells] = merged
         return self.whole.excess(self._embedded(shares), wide, form / self.share**2)
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Answers of some respondents, each of which estimates the share of every set without bias."""
+
+    n: float
+    weight: float
+    """Of one answer in the estimate."""
+    inside: tuple[Array, Array]
+    """Variance and third cumulant of an answer of somebody who is in the set."""
+    outside: tuple[Array, Array]
+
+
+def _of_estimates(answers: Sequence[_Answers], everybody: float | None) -> Cumulants:
+    """Of a weighted sum of answers around the share of the population, or around everybody's.
+
+    One answer of weight w is of somebody in the set or not: 1 or 0 on average, each with a spread
+    of its own. Of ``everybody``, n respondents, the true share is taken off, 1/n for each who is in
+    the set, whether or not she was asked; what is left of who happened to answer is w − 1/n.
+    """
+    part = 0.0 if everybody is None else 1 / everybody
+    silent = 0.0 if everybody is None else everybody - sum(some.n for some in answers)
+
+    def found(q: Array) -> tuple[Array, Array]:
+        mixed = q * (1 - q)
+        skewed = mixed * (1 - 2 * q)
+        variance, third = silent * part**2 * mixed, -silent * part**3 * skewed
+        for some in answers:
+            w, rest = some.weight, some.weight - part
+            (a2, a3), (b2, b3) = some.inside, some.outside
+            variance = variance + some.n * (w**2 * (q * a2 + (1 - q) * b2) + rest**2 * mixed)
+            within = w**3 * (q * a3 + (1 - q) * b3) + 3 * rest * w**2 * mixed * (a2 - b2)
+            third = third + some.n * (within + rest**3 * skewed)
+        return variance, third
+
+    return found
+
+
+def _bernoulli(chance: Array, p: float) -> tuple[Array, Array]:
+    """Variance and third cumulant of an answer that is in the set so probably, over p."""
+    variance = chance * (1 - chance)
+    return variance / p**2, variance * (1 - 2 * chance) / p**3
 
 
 def _mean_within(subsets: Subsets, fit: Array, values: Array) -> Array:

@@ -45,26 +45,36 @@ def randomized(keep):
     return answer
 
 
-def of_a_view(counts, rng):
-    mechanism = SubsetMechanism.best(TRUE.size, 2.0)
-    people = np.repeat(np.arange(TRUE.size), counts)
-    reports = mechanism.randomize(people, SeededRandomness(int(rng.integers(2**31))))
-    uncertainty = ViewReports(N, (PartOfReports(1.0, N, mechanism, 1),))
-    return mechanism.estimate(reports).shares, uncertainty
+def of_a_view(epsilon, asked=N):
+    def answer(counts, rng):
+        mechanism = SubsetMechanism.best(TRUE.size, epsilon)
+        people = rng.permutation(np.repeat(np.arange(TRUE.size), counts))[:asked]
+        reports = mechanism.randomize(people, SeededRandomness(int(rng.integers(2**31))))
+        uncertainty = ViewReports(N, (PartOfReports(1.0, asked, mechanism, 1),))
+        return mechanism.estimate(reports).shares, uncertainty
+
+    return answer
 
 
-def by_blocks(counts, rng):
-    p, table = 0.5, np.full(TRUE.size, 1 / TRUE.size)
-    told = sum(
-        rng.multinomial(c, p * np.eye(TRUE.size)[k] + (1 - p) * table) for k, c in enumerate(counts)
-    )
-    answered = Answered(p, table[np.newaxis], told[np.newaxis])
-    return pooled(answered).shares, BlockAnswers(N, answered)
+def by_blocks(p, asked=N):
+    def answer(counts, rng):
+        table = np.full(TRUE.size, 1 / TRUE.size)
+        mine = rng.multivariate_hypergeometric(counts, asked)
+        told = sum(
+            rng.multinomial(c, p * np.eye(TRUE.size)[k] + (1 - p) * table)
+            for k, c in enumerate(mine)
+        )
+        answered = Answered(p, table[np.newaxis], told[np.newaxis])
+        return pooled(answered).shares, BlockAnswers(N, answered)
+
+    return answer
 
 
 WAYS = {
     "exact": exact, "noise": noisy, "keep 0.2": randomized(0.2), "keep 0.5": randomized(0.5),
-    "keep 0.9": randomized(0.9), "views": of_a_view, "blocks": by_blocks,
+    "keep 0.9": randomized(0.9), "views": of_a_view(2.0), "views, hardly random": of_a_view(6.0),
+    "views, of half of them": of_a_view(6.0, N // 2), "blocks": by_blocks(0.5),
+    "blocks, of a third": by_blocks(0.9, N // 3),
 }  # fmt: skip
 
 
