@@ -115,8 +115,11 @@ NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """The kinds of characters that show as nothing, as something else in every font, or as a command to
 the terminal: controls, formats (which turn the direction, or are invisible), halves of pairs,
 private and unassigned ones, ends of lines."""
-BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
-"""Letters, marks and symbols that show as nothing."""
+BLANK = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4\U0001d159"
+) | frozenset(map(chr, range(0xE0100, 0xE01F0)))
+"""Letters, marks and symbols that show as nothing; the last ones choose between forms of Chinese
+characters, which show without them, too."""
 VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))
 """Invisible, too: they choose between the forms of the character before them, as emoji need."""
 JOINERS = "\u200c\u200d"
@@ -176,6 +179,19 @@ _QUOTATION_MARKS = re.compile(
     "\u275b\u275c\ua78c\uff07]{2,}"
 )
 """Unicode's double quotation marks and what looks like them; or two single ones."""
+
+
+def all_quoted(names: Iterable[str], limit: int = 80) -> str:
+    """Several of them, none of which can pass for two, nor for a sentence of ours."""
+    return ", ".join(quoted(one_line(name, limit)) for name in names)
+
+
+def key(name: str) -> str:
+    """A key of somebody else's file, where a place in it is named: bare if it can only be one."""
+    return name if _BARE_KEY.fullmatch(name) else quoted(one_line(name, 60))
+
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
 
 def plain_lines(text: str) -> str:

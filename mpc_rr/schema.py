@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, SchemaError, plain, unprintable
+from mpc_rr.errors import DataError, SchemaError, all_quoted, key, plain, unprintable
 
 Record = tuple[int, ...]
 """One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
@@ -79,6 +79,11 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, Text] | None = None
     """What people read instead of a category, by category."""
 
+    @property
+    def answer_codes(self) -> tuple[int, ...]:
+        """The numbers of the categories that are answers: all but that of those who gave none."""
+        return tuple(k for k, category in enumerate(self.categories) if category != self.missing)
+
     def __hash__(self) -> int:
         return hash((self.name, self.type, self.categories, self.bins, self.lowest, self.highest))
 
@@ -114,7 +119,7 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for category, words in (self.labels or {}).items():
             if category not in self.categories:
                 raise SchemaError(f"{where}: labels names {category!r}, which is no category of it")
-            given[f"labels.{category}"] = words
+            given[f"labels.{key(category)}"] = words
         for field, text in given.items():
             fault = None if text is None else text_fault(text)
             if fault is not None:
@@ -218,7 +223,7 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise DataError(
             f"attribute {self.name!r}: {text!r} is not one of its categories "
-            f"({', '.join(self.categories)}){hint}"
+            f"({all_quoted(self.categories)}){hint}"
         )
 
     def _steps(self, value: object, lowest: float, step: float) -> int:
@@ -309,14 +314,16 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def attribute(self, name: str) -> Attribute:
         """One attribute, by its name; `SchemaError` if there is none."""
         if name not in self.names:
-            raise SchemaError(f"there is no attribute {name!r}; they are {', '.join(self.names)}")
+            raise SchemaError(f"there is no attribute {name!r}; they are {all_quoted(self.names)}")
         return self.attributes[self.names.index(name)]
 
     def texts(self) -> Iterator[tuple[str, str, Text]]:
         """All words for people: of which attribute, for what, and the words."""
         for a in self.attributes:
             named = {"label": a.label, "question": a.question}
-            labels = {f"labels.{category}": text for category, text in (a.labels or {}).items()}
+            labels = {
+                f"labels.{key(category)}": text for category, text in (a.labels or {}).items()
+            }
             for field, text in (named | labels).items():
                 if text is not None:
                     yield a.name, field, text
@@ -329,10 +336,10 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         for a in self.attributes:
             for part, text in (("", a.name), *((".categories", c) for c in a.categories)):
-                _check_word(f"schema.{a.name}{part}", text)
+                _check_word(f"schema.{key(a.name)}{part}", text)
         for name, field, words in self.texts():
             for word in words.values() if isinstance(words, dict) else (words,):
-                _check_word(f"schema.{name}.{field}", word)
+                _check_word(f"schema.{key(name)}.{field}", word)
 
     @property
     def languages(self) -> tuple[str, ...]:

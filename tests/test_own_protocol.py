@@ -109,8 +109,8 @@ def test_the_file_of_the_page_goes_through_every_command(mean, nats, way):
     assert code == 0, err
     code, _, err = mpc_rr("verify", mean / "mqtt", **elsewhere)
     assert code == 2
-    says = "--plugin" if plugin else "install package secure-mean"
-    assert_one_line(err, "there is no protocol 'secure_mean' here", says)
+    origin = "the file secure_mean.py" if plugin else "the package secure-mean"
+    assert_one_line(err, "there is no protocol “secure_mean” here", f"came from “{origin}”")
     assert "damaged" not in err
 
 
@@ -242,7 +242,9 @@ def test_what_it_is_about_must_be_asked(mean, own_registry):
         load_scenario(study)
     study.write_text(words)
     study.write_text(study.read_text().replace('of = "income"', 'of = "incme"'))
-    with pytest.raises(InputError, match="there is no attribute 'incme'; they are income, place"):
+    with pytest.raises(
+        InputError, match="there is no attribute 'incme'; they are “income”, “place”"
+    ):
         load_scenario(study)
 
 

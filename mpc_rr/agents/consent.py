@@ -11,8 +11,15 @@ import msgspec
 
 from mpc_rr.agents.account import Account
 from mpc_rr.errors import MpcRrError
-from mpc_rr.privacy.accountant import Accountant
-from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure, bounded, told_in_words
+from mpc_rr.privacy.accountant import Accountant, withstood
+from mpc_rr.privacy.disclosures import (
+    AnyDisclosure,
+    Caution,
+    Disclosure,
+    bounded,
+    on_condition,
+    told_in_words,
+)
 from mpc_rr.privacy.odds import certainty, in_words
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
@@ -31,6 +38,8 @@ class Question(msgspec.Struct, frozen=True):
     """What can be answered, by its name: how the study shows it."""
     own: str | None = None
     """The answer in the record that was given, by its name."""
+    numbers: bool = False
+    """Whether numbers are asked for: then ``answers`` says which, in words of this program."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -59,6 +68,9 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     epsilon: float | None
     """For the whole record, at worst: against whoever sees all that you sent."""
     delta: float
+    withstands: int | None
+    """That ε holds as long as no more than so many parties pool what they know; if more do, no ε
+    bounds it. None: whatever they do, or there is no bound."""
     central_epsilon: float | None
     """Expected: against whoever sees only what is published of many."""
     central_delta: float
@@ -74,6 +86,8 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     """What taking part would add: 0 if your ledger has the very same answers already."""
     total: float | None
     total_in_words: str
+    total_withstands: int | None
+    """As ``withstands``, for all studies together."""
     budget: float | None
     refused: str | None
     """Why you cannot take part on these terms, if so."""
@@ -90,8 +104,9 @@ def consent_to(
 ) -> Consent:
     """What taking part in a study would mean to the owner of a ledger."""
     events = study.protocol.as_chosen(study.disclosures, choices)
-    reading, spent = Accountant().read(events), account.before(study).spent
-    adds = math.fsum(event.cost for event in account.planned(study))
+    before, planned = account.before(study), account.planned(study)
+    spent, adds = before.spent, math.fsum(event.cost for event in planned)
+    reading, in_all = Accountant().read(events), withstood([*before.events, *planned])
     earlier = [
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
         for took, learned in account.comparable(study)
@@ -110,6 +125,7 @@ def consent_to(
         disclosures=[_line(event) for event in events],
         epsilon=bounded(reading.local),
         delta=reading.local_delta,
+        withstands=reading.withstands,
         central_epsilon=bounded(reading.central),
         central_delta=reading.delta,
         accountant=reading.accountant,
@@ -122,7 +138,8 @@ def consent_to(
         spent_before=bounded(spent),
         adds=bounded(adds),
         total=bounded(spent + adds),
-        total_in_words=in_words(spent + adds, you=True),
+        total_in_words=on_condition(in_words(spent + adds, you=True), in_all),
+        total_withstands=in_all,
         budget=bounded(account.budget),
         refused=_refusal(study, account, record, again=again),
     )
@@ -144,6 +161,7 @@ def _questions(study: Study, record: Record | None, language: str | None) -> dic
             attribute.asked(language),
             answers or {attribute.answers: attribute.answers},
             None if record is None else attribute.text(record[place]),
+            attribute.numeric,
         )
     return found
 

@@ -24,7 +24,6 @@ import msgspec
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.roster import (
-    is_party_name,
     join_claim,
     roster_digest,
     run_id,
@@ -50,6 +49,7 @@ from mpc_rr.network.envelope import (
     WIRE_VERSION,
     Header,
     Message,
+    is_party_name,
 )
 from mpc_rr.network.fairness import FairQueue
 from mpc_rr.network.lifecycle import (
@@ -211,9 +211,7 @@ class Coordinator:
                 members = await self._lobby()
                 result, members = await self._attempts(members)
             except StudyError as fault:
-                verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
-                ended = await self._conclude(verdict, None, members)
-                return dataclasses.replace(ended, fault=fault.__cause__)
+                return await self._failed(fault, members)
             except BrokerError as lost:
                 self._pronounce(Verdict(False, one_line(str(lost)), (), b"", {}, ()))
                 return self._outcome(lost_to=str(lost), members=members)
@@ -221,10 +219,20 @@ class Coordinator:
                 await self._interrupted()
                 ended = self._outcome(lost_to=INTERRUPTED, members=members)
                 return dataclasses.replace(ended, interrupted=True)
+            except Exception as error:  # noqa: BLE001  (whatever it is, nobody waits in vain)
+                crash = _Failed(f"the coordinator's program failed ({_named(error)})")
+                crash.__cause__ = error
+                return await self._failed(crash, members)
             seen, unconfirmed = await self._results_seen(result, members)
             verdict = Verdict(True, "", (), result.digest, seen, unconfirmed)
             result = msgspec.structs.replace(result, unconfirmed=unconfirmed)
             return await self._conclude(verdict, result, members)
+
+    async def _failed(self, fault: StudyError, members: tuple[str, ...]) -> Outcome:
+        """Tell everybody why there is no result."""
+        verdict = Verdict(False, one_line(str(fault)), fault.culprits, b"", {}, ())
+        ended = await self._conclude(verdict, None, members)
+        return dataclasses.replace(ended, fault=fault.__cause__)
 
     def sign(self, step: str, statement: msgspec.Struct) -> bytes:
         """A signed statement on the whole run, for whoever reads its results; nobody is sent it."""
@@ -271,6 +279,7 @@ class Coordinator:
                         self._vacate(name)
         finally:
             news.cancel()
+            self.mailbox.drop_news(_LobbyFull)  # it may have been full more than once
 
     async def _tell_news(self) -> None:
         """Tell those who wait that this coordinator is there, and how many they are."""
@@ -307,11 +316,22 @@ class Coordinator:
         hello, name = opened.message(Hello), opened.envelope.header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(hello.reply_to):
             raise Rejected("malformed")
-        mailbox = hello.reply_to.partition("/")[0]
-        lost = self._hellos.put(mailbox, opened, len(opened.raw))
+        if opened.envelope.header.version == WIRE_VERSION or self.mailbox.came_from:
+            self._check_origin(hello.reply_to)
+        lane = self.mailbox.came_from
+        lane = hello.reply_to.partition("/")[0] if lane is None else lane
+        lost = self._hellos.put(lane, opened, len(opened.raw))
         if lost:
             self.mailbox.rejected["flooding"] += lost
         self._hello_came.set()
+
+    def _check_origin(self, reply_to: str) -> None:
+        """Answers go where the question came from, if that is known.
+
+        Else one connection could fill all lanes, and have us write to whom it likes.
+        """
+        if self.mailbox.came_from not in (None, reply_to.partition("/")[0]):
+            raise Rejected("other mailbox")
 
     async def _answer_hellos(self) -> None:
         while True:
@@ -369,6 +389,7 @@ class Coordinator:
         name = header.sender
         if not is_party_name(name) or not ADDRESS.fullmatch(join.reply_to):
             raise Rejected("malformed")
+        self._check_origin(join.reply_to)
         if header.run != self.mailbox.run:
             self._notice_another(header)
         if header.session != LOBBY_SESSION:
@@ -384,7 +405,7 @@ class Coordinator:
         reason = self._why_not(name, join)
         if reason is not None:
             self._refuse(join.identity, join.reply_to, name, reason)
-        elif not self._is_claimed(name, join.identity):
+        elif self._makes_room(name, join.identity):
             self._admit(name, Seat(join.identity, join.reply_to, opened.raw))
 
     def _notice_another(self, header: Header) -> None:
@@ -398,16 +419,17 @@ class Coordinator:
             LOGGER.warning("%s", self._trouble)
         raise Rejected("other run")
 
-    def _is_claimed(self, name: str, identity: PublicIdentity) -> bool:
-        """Whether it must be seen first if somebody else is still there; who is not, gives way."""
-        for taken in self._in_the_way(name, identity):
-            if self._seats.still_there(taken, self.mailbox.now()) is None:
-                return True  # it will ask again, and then we shall know
+    def _makes_room(self, name: str, identity: PublicIdentity) -> bool:
+        """Let those give way who are gone; not before it is known of all who are in the way."""
+        others = self._in_the_way(name, identity)
+        if None in [self._seats.still_there(taken, self.mailbox.now()) for taken in others]:
+            return False  # it will ask again, and then we shall know
+        for taken in others:
             LOGGER.warning("%s is gone and gives way to one who has come again", taken)
             seat = self._seats[taken]
             self._refuse(seat.identity, seat.address, taken, GIVEN_AWAY)
             self._vacate(taken)
-        return False
+        return True
 
     def _in_the_way(self, name: str, identity: PublicIdentity) -> list[str]:
         """Others who sit where this one wants to: by their name, or as the same person."""
@@ -558,8 +580,8 @@ class Coordinator:
                 raise
             raise _Failed(f"the study cannot go on: {error}") from error
         except Exception as error:
-            what = one_line(f"{type(error).__name__}: {error}")
-            raise _Failed(f"the protocol {self._protocol.name!r} failed: {what}") from error
+            what = f"the protocol {self._protocol.name!r} failed: {_named(error)}"
+            raise _Failed(what) from error
 
     async def _show_roster(self, session: LiveSession, roster: Roster) -> None:
         """Show everybody who takes part, and have them compare it."""
@@ -738,6 +760,11 @@ def _go_on() -> None:
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
+
+
+def _named(error: Exception) -> str:
+    """What went wrong in a program, in a line."""
+    return one_line(f"{type(error).__name__}: {error}".rstrip(": "))
 
 
 def _digest_seen(opened: Opened) -> bytes | None:

@@ -18,8 +18,8 @@ async def run_parties(
 ) -> Ends:
     """Run all parties to their end.
 
-    If they are cancelled, they say so to the coordinator, and ``when_stopped`` gets how far each
-    of them had come.
+    If they are cancelled, they say so to the coordinator, and when all have, ``when_stopped`` gets
+    how far each of them had come.
     """
     parties = list(parties)
     names = [party.name for party in parties]
@@ -29,8 +29,11 @@ async def run_parties(
     try:
         ends = await asyncio.gather(*running)
     except asyncio.CancelledError:
-        ended = zip(parties, running, strict=True)
-        when_stopped({party.name: _stopped(party, task) for party, task in ended})
+        try:
+            await asyncio.wait(running)  # the first has ended; the others have a last word each
+        finally:
+            ended = zip(parties, running, strict=True)
+            when_stopped({party.name: _stopped(party, task) for party, task in ended})
         raise
     return dict(zip(names, ends, strict=True))
 

@@ -238,7 +238,7 @@ class Party:
         if not await self._knock(lambda: bool(self.mailbox.run), hello_raw):
             raise Dropout(
                 f"no coordinator of study {self.study.name!r} answered within "
-                f"{self.study.deadlines.lobby_s:g} s; {self._why_nobody()}",
+                f"{self.study.deadlines.lobby_s:g} s; {self._why_nobody()}{self._cut_off()}",
                 [COORDINATOR],
             )
         run, identity = self.mailbox.run, self._identity
@@ -274,6 +274,11 @@ class Party:
             f"{self._terms.coordinator_fingerprint} was asked for with --coordinator"
         )
 
+    def _cut_off(self) -> str:
+        """What to add if it was we who could not hear."""
+        cut_off = self._transport.cut_off(self._began)
+        return "" if cut_off is None else f"; {cut_off}"
+
     async def _knock(
         self, answered: Callable[[], bool], *messages: bytes, later: Sequence[bytes] = ()
     ) -> bool:
@@ -307,7 +312,14 @@ class Party:
         if self.mailbox.keys.get(COORDINATOR) == invitation.identity:
             self._hears_coordinator()
             raise Rejected("duplicate")
-        if invitation.study_digest != self.study.digest:
+        other = invitation.study_digest != self.study.digest
+        if self.mailbox.run and (other or not invitation.identity.usable):
+            LOGGER.info(
+                "%s: a coordinator with the fingerprint %s has answered, too, for another study or "
+                "with keys that cannot be used", self.name, invitation.identity.fingerprint,
+            )  # fmt: skip
+            raise Rejected("other coordinator")  # we have one that is in order
+        if other:
             self.mailbox.interrupt(
                 Refused(
                     f"the coordinator runs another study under the name {self.study.name!r}: its "

@@ -30,8 +30,6 @@ WRITTEN_WITH = {
 }
 """Systems that several scripts make together: Chinese with bopomofo, Japanese, Korean."""
 WITH_LATIN = frozenset({"Hanb", "Jpan", "Kore"})
-SUPPLEMENT = range(0xE0100, 0xE01F0)
-"""Invisible marks that choose between forms of Chinese characters."""
 JOINED = frozenset(
     {
         "Arab", "Beng", "Deva", "Gujr", "Guru", "Khmr", "Knda", "Mand", "Mlym", "Mong", "Mymr",
@@ -91,7 +89,7 @@ def _character_fault(text: str, place: int, character: str) -> str | None:
     if character in JOINERS:
         needed = all(_is_joined(beside) for beside in (text[:place][-1:], text[place + 1 :][:1]))
         return None if needed else "does not show here"
-    if character in VARIATIONS or character in BLANK or ord(character) in SUPPLEMENT:
+    if character in VARIATIONS or character in BLANK:
         return "does not show"
     kind = unicodedata.category(character)
     if kind[0] == "C":

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import msgspec
 
 from mpc_rr.agents.person_names import check_name, folded, looks
-from mpc_rr.crypto.admission import SigningKey, Withdrawals, is_sound_key, requested
+from mpc_rr.crypto.admission import SigningKey, Withdrawals, requested
+from mpc_rr.crypto.identity import is_sound_key
 from mpc_rr.errors import InputError
 from mpc_rr.study.definition import Study
 

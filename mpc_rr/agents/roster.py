@@ -8,13 +8,11 @@ import msgspec
 from mpc_rr.crypto.admission import Pass, pass_fault
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.envelope import (
-    COORDINATOR,
-    EVERYONE,
     RUN_BYTES,
     WIRE_VERSION,
     encode,
     encode_parts,
-    is_name,
+    is_party_name,
 )
 from mpc_rr.network.lifecycle import Invitation, Member, Roster
 from mpc_rr.protocols.interface import SMALLEST
@@ -45,11 +43,6 @@ def roster_digest(roster: Roster) -> bytes:
 def session_name(attempt: int) -> str:
     """The name of an attempt's session; the sessions of its protocols stand below it."""
     return f"attempt-{attempt}"
-
-
-def is_party_name(name: str) -> bool:
-    """Whether a party may be called this."""
-    return is_name(name) and name not in (COORDINATOR, EVERYONE)
 
 
 def roster_fault(roster: Roster, study: Study, earlier: Roster | None) -> str | None:

@@ -63,6 +63,7 @@ class Seats:
         seat = self._seats.pop(name)
         self._keys -= {seat.identity.signing, seat.identity.sealing}
         self._claims.pop(name, None)
+        self._transport.unroute(name)
         return seat
 
     def gone(self, now: float) -> list[str]:
@@ -77,7 +78,10 @@ class Seats:
         claimed = self._claims.setdefault(name, now)
         if now - heard > GIVEN_UP_S:
             return False
-        return True if heard > claimed else None
+        if heard <= claimed:
+            return None
+        del self._claims[name]  # it is answered: the next one asks anew
+        return True
 
     def in_doubt(self, now: float) -> bool:
         """Whether it is not known yet of somebody if she is there.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.anonymization.table import Codes, Groups, Microdata
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, key
 from mpc_rr.schema import Attribute
 
 Level = Mapping[str, Sequence[str]] | float
@@ -35,7 +35,7 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         for number, level in enumerate(self.levels, start=1):
-            where = f"hierarchies.{self.attribute.name}, level {number}"
+            where = f"hierarchies.{key(self.attribute.name)}, level {number}"
             if isinstance(level, Mapping):
                 self._check_labels(level, where)
             elif not self.attribute.numeric:
@@ -64,8 +64,8 @@ class Hierarchy:
         pairs = np.unique(np.stack([finer, coarser]), axis=1)
         if len(np.unique(pairs[0])) != pairs.shape[1]:
             raise InputError(
-                f"hierarchies.{self.attribute.name}: level {number + 1} separates values that are "
-                f"together in level {number}"
+                f"hierarchies.{key(self.attribute.name)}: level {number + 1} separates values that "
+                f"are together in level {number}"
             )
 
     @property

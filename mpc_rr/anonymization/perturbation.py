@@ -10,6 +10,7 @@ that is wider for whoever has a rare value betrays her by its width.
 """
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,10 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.anonymization.table import Codes
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, one_line
 from mpc_rr.randomness import Randomness
 from mpc_rr.schema import Attribute
 
+AMOUNT = re.compile(
+    r"(?=.{1,20}$)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE
+)
+"""How wide a mask is: it is shown to people as it stands, so it is a number and nothing else."""
 MOST_FOR_COUNTING = 20
 """So many people at most for all assignments to be counted."""
 
@@ -169,10 +174,9 @@ def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
         return NoPerturbation()
     if kind not in ("noise", "swap"):
         raise InputError(f"{where}: {text!r} is not none, noise:WIDTH or swap:PERCENT")
-    try:
-        number = float(amount)
-    except ValueError:
-        raise InputError(f"{where}: {amount!r} is not a number") from None
+    if not AMOUNT.fullmatch(amount):
+        raise InputError(f"{where}: {one_line(repr(amount), 60)} is not a number")
+    number = float(amount)
     if kind == "swap":
         if attribute.type == "nominal":
             raise InputError(

@@ -11,8 +11,8 @@ from rich.text import Text
 from mpc_rr.agents.account import StoredAccount, adopt_rows
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
-from mpc_rr.errors import Declined, InputError
-from mpc_rr.privacy.disclosures import bounded
+from mpc_rr.errors import Declined, InputError, all_quoted
+from mpc_rr.privacy.disclosures import as_long_as, bounded, on_condition
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.study.records import read_columns
 
@@ -108,10 +108,11 @@ def _held(account: StoredAccount) -> dict[str, Any]:
         "accountant": reading.accountant,
         "local_epsilon": bounded(reading.local),
         "local_delta": reading.local_delta,
+        "local_withstands": reading.withstands,
         "claimed_epsilon": bounded(reading.claimed),
         "central_epsilon": bounded(reading.central),
         "central_delta": reading.delta,
-        "in_words": in_words(account.ledger.spent, you=True),
+        "in_words": on_condition(in_words(reading.local, you=True), reading.withstands),
     }
 
 
@@ -122,7 +123,7 @@ def _show(console: Console, held: dict[str, Any]) -> None:
     table = Table("study", "runs", "about", "how", "ε", box=None, pad_edge=False)
     for took in held["studies"]:
         for event in took["disclosed"] or [{"attributes": [], "how": "nothing new", "epsilon": 0}]:
-            about = ", ".join(event["attributes"])
+            about = all_quoted(event["attributes"])
             study = f"{took['study']} (erased)" if took["erased"] else took["study"]
             runs = str(len(took["runs"]))
             cells = (study, runs, about, event["how"], _epsilon(event["epsilon"]))
@@ -133,7 +134,9 @@ def _show(console: Console, held: dict[str, Any]) -> None:
         ("as the papers count", "claimed_epsilon"),
         ("against whoever sees only totals", "central_epsilon"),
     ):
-        console.print(Text(f"In all, {words}: {_epsilon(held[key])}"), highlight=False)
+        most = held["local_withstands"] if key == "local_epsilon" else None
+        rests = "" if most is None else f", {as_long_as(most)}"
+        console.print(Text(f"In all, {words}: {_epsilon(held[key])}{rests}"), highlight=False)
     console.print(Text(held["in_words"]), highlight=False)
 
 

@@ -17,7 +17,6 @@ from rich.console import Console
 from mpc_rr.agents.account import Account, StoredAccount, known_as
 from mpc_rr.agents.consent import Consent, consent_to
 from mpc_rr.agents.host import Ends
-from mpc_rr.agents.roster import is_party_name
 from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
 from mpc_rr.cli.addresses import broker_url
@@ -56,7 +55,7 @@ from mpc_rr.errors import (
     listing,
 )
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.envelope import NAME_RULE
+from mpc_rr.network.envelope import NAME_RULE, is_party_name
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.results.folder import (

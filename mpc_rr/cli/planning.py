@@ -9,7 +9,7 @@ from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.cli.console import plain_errors, print_json
-from mpc_rr.errors import InputError, ResultsError
+from mpc_rr.errors import InputError, ResultsError, all_quoted
 from mpc_rr.estimation.planning import budget_for_error
 from mpc_rr.estimation.planning import plan as plan_designs
 from mpc_rr.privacy.disclosures import bounded
@@ -102,7 +102,7 @@ def _clusters(text: str, schema: Schema) -> list[tuple[int, ...]]:
     named = [name for group in groups for name in group]
     for name in named:
         if name not in schema.names:
-            raise InputError(f"there is no attribute {name!r}; they are {', '.join(schema.names)}")
+            raise InputError(f"there is no attribute {name!r}; they are {all_quoted(schema.names)}")
         if named.count(name) > 1:
             raise InputError(f"attribute {name!r} is in two clusters")
     groups += [[name] for name in schema.names if name not in named]

@@ -16,22 +16,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from mpc_rr.crypto.identity import PublicIdentity
+from mpc_rr.crypto.identity import KEY_BYTES, PublicIdentity, is_sound_key
 from mpc_rr.randomness import Randomness
-
-KEY_BYTES = 32
-_FIELD = 2**255 - 19
-_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
-SMALL_ORDER = frozenset({0, 1, _FIELD - 1, _ORDER_8, _FIELD - _ORDER_8})
-"""The heights (y) of the eight points of small order: anybody can sign for such a key."""
-
-
-def is_sound_key(public: bytes) -> bool:
-    """Whether only one person can sign for this key: it is written as it should be, and a key."""
-    if len(public) != KEY_BYTES:
-        return False
-    height = int.from_bytes(public, "little") & (2**255 - 1)
-    return height < _FIELD and height not in SMALL_ORDER
 
 
 class SigningKey:
@@ -140,7 +126,12 @@ def _proof(run: bytes, identity: PublicIdentity) -> bytes:
 
 @functools.lru_cache(maxsize=4096)
 def _verified(public: bytes, signature: bytes, data: bytes) -> bool:
-    """Remembered for a while: all parties of a host check the same passes."""
+    """Remembered for a while: all parties of a host check the same passes.
+
+    Under a key for which anybody can sign, a signature shows nothing: a registrar's, too.
+    """
+    if not is_sound_key(public):
+        return False
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, data)
     except (InvalidSignature, ValueError):
@@ -153,9 +144,7 @@ def requested(
 ) -> bool:
     """Whether somebody who has this key asks this registrar to admit it to this study, under this
     name or, if it is empty, under any."""
-    return is_sound_key(person) and _verified(
-        person, signature, _request(study_digest, registrar, person, name)
-    )
+    return _verified(person, signature, _request(study_digest, registrar, person, name))
 
 
 def withdrawals_fault(listed: Withdrawals, registrar: bytes, study_digest: bytes) -> str | None:

@@ -16,14 +16,29 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from mpc_rr.crypto import hpke
-from mpc_rr.crypto.pairwise import is_key, possession, shared_secret
+from mpc_rr.crypto.pairwise import FIELD, is_key, possession, shared_secret
 from mpc_rr.randomness import Randomness
 
 FINGERPRINT_DIGITS = 32
+KEY_BYTES = 32
+_ORDER_8 = 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
+SMALL_ORDER = frozenset({0, 1, FIELD - 1, _ORDER_8, FIELD - _ORDER_8})
+"""The heights (y) of the eight points of small order: anybody can sign for such a key."""
+
+
+def is_sound_key(public: bytes) -> bool:
+    """Whether only one person can sign for this key: it is written as it should be, and a key."""
+    if len(public) != KEY_BYTES:
+        return False
+    height = int.from_bytes(public, "little") & (2**255 - 1)
+    return height < FIELD and height not in SMALL_ORDER
 
 
 @functools.lru_cache(maxsize=65536)
 def _verifier(raw: bytes) -> Ed25519PublicKey:
+    """``ValueError`` for a key that shows nothing: the library takes those of small order."""
+    if not is_sound_key(raw):
+        raise ValueError("anybody could sign for this key")
     return Ed25519PublicKey.from_public_bytes(raw)
 
 

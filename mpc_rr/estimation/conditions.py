@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, all_quoted
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.schema import Attribute, Schema
 
@@ -49,7 +49,7 @@ def parse_condition(text: str, schema: Schema) -> Condition:
             )
         name, sign, values = term.groups()
         if name not in schema.names:
-            raise InputError(f"there is no attribute {name!r}; they are {', '.join(schema.names)}")
+            raise InputError(f"there is no attribute {name!r}; they are {all_quoted(schema.names)}")
         index = schema.names.index(name)
         codes = {_code(value, schema.attributes[index]) for value in _split(values, "|")}
         if sign == "!=":

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, all_quoted
 from mpc_rr.estimation.designs import (
     Design,
     check_records,
@@ -69,7 +69,7 @@ class Domain:
     def index(self, name: str) -> int:
         """The number of an attribute; `InputError` if there is none of this name."""
         if name not in self.names:
-            raise InputError(f"there is no attribute {name!r}; they are {', '.join(self.names)}")
+            raise InputError(f"there is no attribute {name!r}; they are {all_quoted(self.names)}")
         return self.names.index(name)
 
     def axes(self, names: Names) -> tuple[int, ...]:
@@ -104,7 +104,7 @@ class Domain:
         if isinstance(epsilon, Mapping):
             lacking = [name for name in self.names if name not in epsilon]
             if lacking or len(epsilon) != len(self.names):
-                raise InputError(f"give an ε for each of {', '.join(self.names)}, and no others")
+                raise InputError(f"give an ε for each of {all_quoted(self.names)}, and no others")
             each = [epsilon[name] for name in self.names]
         else:
             each = [epsilon] * len(self.names)
@@ -132,7 +132,7 @@ class Domain:
             margin, shape = np.asarray(shares, dtype=np.float64), self.project(names).sizes
             if margin.shape != shape:
                 raise InputError(
-                    f"the margin of {', '.join(listed(names))} must have the shape {shape}, not "
+                    f"the margin of {all_quoted(listed(names))} must have the shape {shape}, not "
                     f"{margin.shape}"
                 )
             found.append((self.axes(names), margin))

@@ -122,13 +122,12 @@ class Estimates:
 
     def strengths(self, of: Target = "population") -> dict[tuple[int, int], Strength]:
         """How strongly each pair that was reported together depends on each other."""
-        ordinal = [attribute.type == "ordinal" for attribute in self.schema.attributes]
         return {
             (i, j): strength(
                 self.unbiased(i, j).shares,
                 uncertainty_of(self.fitted, (i, j)),
+                (self.schema.attributes[i], self.schema.attributes[j]),
                 of,
-                both_ordinal=ordinal[i] and ordinal[j],
             )
             for i, j in self.pairs_told
         }

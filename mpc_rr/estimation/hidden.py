@@ -17,8 +17,9 @@ from scipy.sparse import csr_array
 
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
-from mpc_rr.estimation.strength import Strength
+from mpc_rr.estimation.strength import Strength, untold
 from mpc_rr.estimation.suppression import HIDDEN
+from mpc_rr.schema import Attribute
 
 MOST_PROGRAMS = 150
 """Up to so many hidden cells each has its own linear program; of more, only rows and columns."""
@@ -87,13 +88,17 @@ class HiddenCounts:
         bounds = [self._bounds(first + k) for k in range(self._layout.sizes[attribute])]
         return tuple(low for low, _ in bounds) if all(a == b for a, b in bounds) else None
 
-    def strength(self, number: int, *, both_ordinal: bool) -> Strength:
-        """The limits of V or r of a table; nothing can be told where its margins are hidden."""
+    def strength(self, number: int, attributes: tuple[Attribute, Attribute]) -> Strength:
+        """The limits of V or r of a table.
+
+        Nothing can be told where its margins are hidden, or where some gave no answer: how many
+        answered both is then not known either.
+        """
         a, b = self._layout.pairs[number]
         rows, columns = self._margins(a), self._margins(b)
-        if rows is None or columns is None:
-            low = -1.0 if both_ordinal else 0.0
-            return Strength("pearson_r" if both_ordinal else "cramers_v", None, low, 1.0)
+        both_ordinal = attributes[0].type == attributes[1].type == "ordinal"
+        if rows is None or columns is None or any(one.missing for one in attributes):
+            return untold(both_ordinal=both_ordinal)
         margins = (np.array(rows, dtype=np.float64), np.array(columns, dtype=np.float64))
         if both_ordinal:
             return self._pearson(number, *margins)

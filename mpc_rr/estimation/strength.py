@@ -14,7 +14,7 @@ at ρ.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,12 +24,14 @@ from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.intervals import shifted_gamma
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.uncertainty import (
+    Answering,
     BlockAnswers,
     ExactCounts,
+    Spread,
     Target,
-    Uncertainty,
     sampling_covariance,
 )
+from mpc_rr.schema import Attribute
 
 Verdict = Literal["at least", "at most", "cannot be told"]
 WEAK = 0.3
@@ -62,6 +64,8 @@ class Strength:
     """Of independence; of the population only."""
     by_chance: float = 0.0
     """How probably independent attributes would look at least as dependent."""
+    answered: float | None = None
+    """How many answered both, as estimated, where one need not."""
     groups: tuple[Groups, Groups] | None = None
     """For V: of which categories the limits speak, where rare ones had to be merged."""
 
@@ -85,14 +89,39 @@ class Strength:
 
 
 def strength(
-    estimate: Array, uncertainty: Uncertainty, of: Target = "population", *, both_ordinal: bool
+    estimate: Array,
+    uncertainty: Spread,
+    attributes: tuple[Attribute, Attribute],
+    of: Target = "population",
 ) -> Strength:
-    """By the measure that fits the types of the two attributes."""
+    """By the measure that fits the two attributes, among those who answered both.
+
+    Who gave no answer has no rank; and that some answer neither is no dependence of the answers.
+    """
+    both_ordinal = attributes[0].type == attributes[1].type == "ordinal"
     measure = pearson_strength if both_ordinal else cramers_v_strength
-    return measure(estimate, uncertainty, of)
+    answers = [attribute.answer_codes for attribute in attributes]
+    if tuple(map(len, answers)) == estimate.shape:
+        return measure(estimate, uncertainty, of)
+    within = np.ix_(*answers)
+    cells = np.arange(estimate.size).reshape(estimate.shape)[within].ravel()
+    proper = project_to_simplex(estimate).ravel()
+    there, share = Answering(uncertainty, cells, proper), float(estimate[within].sum())
+    error = math.sqrt(max(float(uncertainty.covariance(proper)[np.ix_(cells, cells)].sum()), 0.0))
+    if share <= TOLD_APART * error or share * uncertainty.n < FEWEST or there.share <= 0:
+        return replace(untold(both_ordinal=both_ordinal), answered=0.0)
+    found = measure(estimate[within] / share, there, of)
+    return replace(found, answered=uncertainty.n * share)
 
 
-def nearby(estimate: Array, uncertainty: Uncertainty) -> Array:
+def untold(*, both_ordinal: bool) -> Strength:
+    """Of a pair of which nothing is known."""
+    if both_ordinal:
+        return Strength("pearson_r", None, -1.0, 1.0)
+    return Strength("cramers_v", None, 0.0, 1.0)
+
+
+def nearby(estimate: Array, uncertainty: Spread) -> Array:
     """A proper table near an unbiased one, at which its covariances are worked out.
 
     Independence, plus as much of the dependence as is not noise.
@@ -109,9 +138,7 @@ def nearby(estimate: Array, uncertainty: Uncertainty) -> Array:
 # ── Cramér's V ─────────────────────────────────────────────────────────────────────────────────
 
 
-def cramers_v_strength(
-    estimate: Array, uncertainty: Uncertainty, of: Target = "population"
-) -> Strength:
+def cramers_v_strength(estimate: Array, uncertainty: Spread, of: Target = "population") -> Strength:
     """V of the unbiased table of a pair, with its limits."""
     statistic = _Phi2(estimate, uncertainty, of)
     if not statistic.told:
@@ -121,13 +148,13 @@ def cramers_v_strength(
     by_chance = 1 - statistic.cdf(statistic.seen, 0.0)
     p_value = by_chance if of == "population" else None
     value = min(max(value, low), high)
-    return Strength("cramers_v", value, low, high, p_value, by_chance, statistic.groups)
+    return Strength("cramers_v", value, low, high, p_value, by_chance, groups=statistic.groups)
 
 
 class _Phi2:
     """φ² of a table whose rare categories are merged, and its distribution under any true φ²."""
 
-    def __init__(self, estimate: Array, uncertainty: Uncertainty, of: Target) -> None:
+    def __init__(self, estimate: Array, uncertainty: Spread, of: Target) -> None:
         n, reports = uncertainty.n, uncertainty.reports
         shape, covariance = estimate.shape, uncertainty.covariance
         fit = nearby(estimate, uncertainty).ravel()
@@ -227,7 +254,7 @@ class _Phi2:
 
 
 def _told_apart(
-    estimate: Array, covariance: Array, uncertainty: Uncertainty, *, exact: bool
+    estimate: Array, covariance: Array, uncertainty: Spread, *, exact: bool
 ) -> tuple[Groups, Groups]:
     """Categories that can be told from nothing; the rare ones merged."""
     rows, columns = estimate.shape
@@ -299,9 +326,7 @@ def _last(inside: Callable[[float], bool], low: float, high: float) -> float:
 # ── Pearson's r ────────────────────────────────────────────────────────────────────────────────
 
 
-def pearson_strength(
-    estimate: Array, uncertainty: Uncertainty, of: Target = "population"
-) -> Strength:
+def pearson_strength(estimate: Array, uncertainty: Spread, of: Target = "population") -> Strength:
     """The signed correlation of the ranks of two ordered attributes, with its limits."""
     n, reports = uncertainty.n, uncertainty.reports
     fit = nearby(estimate, uncertainty)

@@ -265,15 +265,19 @@ def mutual_information(table: Array) -> float:
 
 
 def dependence_matrix(
-    tables: Mapping[tuple[int, int], Array] | Tables, ordinal: Sequence[bool]
+    tables: Mapping[tuple[int, int], Array] | Tables,
+    ordinal: Sequence[bool],
+    answers: Sequence[Sequence[int]],
 ) -> Array:
     """The dependence of every pair of a set of tables of shares; 0 where it is undefined.
 
-    |Pearson r| where both attributes are ordinal, else Cramér's V.
+    |Pearson r| where both attributes are ordinal, else Cramér's V; of each attribute only the
+    categories that are ``answers``.
     """
     matrix = np.zeros((len(ordinal), len(ordinal)))
     for (i, j), table in ((tuple(sorted(pair)), t) for pair, t in tables.items()):
-        found = dependence(table, both_ordinal=ordinal[i] and ordinal[j])
+        answered = table[np.ix_(answers[i], answers[j])]
+        found = dependence(answered, both_ordinal=ordinal[i] and ordinal[j])
         matrix[i, j] = matrix[j, i] = found.value or 0.0
     return matrix
 

@@ -41,11 +41,11 @@ def sampling_covariance(shares: Array, n: float) -> Array:
     return np.asarray((np.diag(shares) - np.outer(shares, shares)) / n)
 
 
-class Uncertainty(ABC):
-    """Of the estimate of one table."""
+class Spread(ABC):
+    """How the unbiased estimate of a whole table spreads around the truth."""
 
-    n: int
-    """Respondents of the study."""
+    n: float
+    """Respondents of the study; of those who answered, a share of them."""
 
     @property
     def reports(self) -> float:
@@ -55,6 +55,17 @@ class Uncertainty(ABC):
     @abstractmethod
     def covariance(self, shares: Array) -> Array:
         """Of the unbiased estimate, sampling included, if these are the true shares."""
+
+    @abstractmethod
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """What is not Gaussian in ``merged @ estimate`` adds to the variance of its quadratic form.
+
+        ``merged`` sums cells (k × K), ``form`` is the matrix of the form (k × k).
+        """
+
+
+class Uncertainty(Spread):
+    """Of the estimate of one table, and of the shares of any sets of its cells."""
 
     @abstractmethod
     def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:
@@ -68,19 +79,12 @@ class Uncertainty(ABC):
         """The excess of the estimated shares, where it is known not to vanish."""
         return np.zeros(len(subsets)) + 0 * variance
 
-    @abstractmethod
-    def excess(self, shares: Array, merged: Array, form: Array) -> float:
-        """What is not Gaussian in ``merged @ estimate`` adds to the variance of its quadratic form.
-
-        ``merged`` sums cells (k × K), ``form`` is the matrix of the form (k × k).
-        """
-
 
 @dataclass(frozen=True)
 class ExactCounts(Uncertainty):
     """Nothing is randomized: only who happened to answer is uncertain."""
 
-    n: int
+    n: float
 
     def covariance(self, shares: Array) -> Array:
         """Of shares among n people."""
@@ -104,7 +108,7 @@ class ExactCounts(Uncertainty):
 class NoisyCounts(Uncertainty):
     """Each count has noise of the same variance; their sum, n, is known and has been put right."""
 
-    n: int
+    n: float
     variance: float
     """Of the noise in a count."""
     tails: float = 3.0
@@ -149,7 +153,7 @@ class NoisyCounts(Uncertainty):
 class RandomizedReports(Uncertainty):
     """Each respondent reported one cell, drawn by a matrix."""
 
-    n: int
+    n: float
     matrix: Randomization
 
     def _along(self, work: Callable[[Array], Array], tables: Array) -> Array:
@@ -241,7 +245,7 @@ class PartOfReports:
 class ViewReports(Uncertainty):
     """Respondents reported sets of values, in one view or in several that hold this table."""
 
-    n: int
+    n: float
     parts: tuple[PartOfReports, ...]
 
     @property
@@ -297,7 +301,7 @@ class ViewReports(Uncertainty):
 class BlockAnswers(Uncertainty):
     """Respondents told the truth or drew from the table their block was shown."""
 
-    n: int
+    n: float
     answered: Answered
 
     @property
@@ -338,6 +342,52 @@ class BlockAnswers(Uncertainty):
 
 
 @dataclass(frozen=True)
+class Answering(Spread):
+    """The same table among those alone whose answers are in some of its cells.
+
+    What is estimated is then π'/Σπ' over these cells; its errors are those of the cells, less what
+    only moves their sum.
+    """
+
+    whole: Spread
+    cells: npt.NDArray[np.intp]
+    estimate: Array
+    """Of the whole table, proper and flat: how the other cells are shared out."""
+
+    @property
+    def share(self) -> float:
+        """Of those who answered."""
+        return float(self.estimate[self.cells].sum())
+
+    @property
+    def n(self) -> float:  # type: ignore[override]
+        """How many answered, as estimated."""
+        return self.whole.n * self.share
+
+    @property
+    def reports(self) -> float:
+        """The same share of what is about the whole table."""
+        return self.whole.reports * self.share
+
+    def _embedded(self, shares: Array) -> Array:
+        full = self.estimate.copy()
+        full[self.cells] = shares * self.share
+        return full
+
+    def covariance(self, shares: Array) -> Array:
+        """Of the shares among those who answered."""
+        inside = self.whole.covariance(self._embedded(shares))[np.ix_(self.cells, self.cells)]
+        moved = np.eye(shares.size) - np.outer(shares, np.ones(shares.size))
+        return np.asarray(moved @ inside @ moved.T / self.share**2)
+
+    def excess(self, shares: Array, merged: Array, form: Array) -> float:
+        """That of the cells, as large as they are here."""
+        wide = np.zeros((merged.shape[0], self.estimate.size))
+        wide[:, self.cells] = merged
+        return self.whole.excess(self._embedded(shares), wide, form / self.share**2)
+
+
+@dataclass(frozen=True)
 class _Answers:
     """Answers of some respondents, each of which estimates the share of every set without bias."""
 
@@ -349,7 +399,7 @@ class _Answers:
     outside: tuple[Array, Array]
 
 
-def _of_estimates(answers: Sequence[_Answers], everybody: int | None) -> Cumulants:
+def _of_estimates(answers: Sequence[_Answers], everybody: float | None) -> Cumulants:
     """Of a weighted sum of answers around the share of the population, or around everybody's.
 
     One answer of weight w is of somebody in the set or not: 1 or 0 on average, each with a spread

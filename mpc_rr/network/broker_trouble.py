@@ -11,6 +11,8 @@ from mpc_rr.network.address import BrokerUrl
 
 SERVER_UNAVAILABLE = 3
 BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
+ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""The other side has hung up: a broker that starts or stops just now does that, too."""
 HOW = "docs/brokers.md says which rights it must give"
 
 
@@ -34,7 +36,7 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
             f"the certificate of the broker at {url.where} is not to be trusted: "
             f"{cause.verify_message or cause}; name the authority that issued it with --broker-ca"
         )
-    if isinstance(cause, ssl.SSLError):
+    if isinstance(cause, ssl.SSLError) and not isinstance(cause, ENDED):
         return BrokerRefusal(
             f"the broker at {url.where} does not speak TLS as we do ({cause.reason or cause}); "
             "without TLS its address begins with mqtt://"

@@ -25,6 +25,11 @@ def is_name(text: str) -> bool:
     return NAME_PATTERN.fullmatch(text) is not None
 
 
+def is_party_name(name: str) -> bool:
+    """Whether a party may be called this."""
+    return is_name(name) and name not in (COORDINATOR, EVERYONE)
+
+
 Way = Literal["report", "confide", "exchange", "publish", "post", "announce", "hand out"]
 """In which kind of round a message travels: parties ``report`` to the coordinator publicly, or
 ``confide`` to it alone; they ``exchange`` with each other privately, ``publish`` to everyone, or

@@ -4,7 +4,8 @@ Every sender has a lane, and lanes are served in turn. What the queue holds is b
 when it is full, the fullest lane loses what came to it last. So who floods it from one address
 loses his own. The number of lanes is fixed (stochastic fairness queueing, McKenney 1990; which
 senders share one, depends on a secret): from thousands of addresses he can take others' places,
-but only in proportion, and they ask again. Brokers that tie addresses to credentials prevent that.
+but only in proportion, and they ask again. Rights at a broker do not prevent that: an invitation
+makes tokens for as many mailboxes as one likes. They see to it that each needs a connection.
 """
 
 import hashlib
@@ -29,11 +30,6 @@ class FairQueue(Generic[T]):
 
     def __len__(self) -> int:
         return self._items
-
-    @property
-    def held_bytes(self) -> int:
-        """How much it holds, with what each item costs."""
-        return self._total
 
     def put(self, sender: str, item: T, size: int) -> int:
         """Add an item; returns how many were lost for it, which may be itself."""

@@ -13,6 +13,7 @@ to itself, to see how large a one the broker carries.
 
 import struct
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -28,6 +29,8 @@ _WHOLE, _PIECE, _BATCH, _PROBE = b"\0", b"\1", b"\2", b"\5"
 _HEAD = struct.Struct("<16sII")
 SHORTEST_MESSAGE = 96
 """A signature alone has 64 bytes."""
+MOST_IN_A_BATCH = LARGEST_PAYLOAD // SHORTEST_MESSAGE
+_Messages = Annotated[list[tuple[str, bytes]], msgspec.Meta(max_length=MOST_IN_A_BATCH)]
 PIECE_OVERHEAD = 1 + _HEAD.size
 _FRAME = 16
 """What a message in a batch takes besides itself and its reader's name, at most; and the batch."""
@@ -76,12 +79,13 @@ def is_batch(payload: bytes) -> bool:
 def unbatch(payload: bytes) -> list[tuple[str, bytes]] | None:
     """The messages of a batch; None if this is none, or one that nobody honest would make.
 
-    What is shorter than any message is none: else one batch could hold a hundred thousand.
+    What is shorter than any message is none; and who puts more together than fit is not read: one
+    batch could hold a hundred thousand.
     """
     if not is_batch(payload) or len(payload) > LARGEST_PAYLOAD:
         return None
     try:
-        messages = msgspec.msgpack.decode(payload[1:], type=list[tuple[str, bytes]])
+        messages = msgspec.msgpack.decode(payload[1:], type=_Messages)
     except (msgspec.MsgspecError, ValueError):
         return None
     return [(reader, raw) for reader, raw in messages if len(raw) >= SHORTEST_MESSAGE]

@@ -166,6 +166,8 @@ class Mailbox:
         """The public messages, in the protocol's order; a party's: its own, and what it heard."""
         self.proof: Callable[[str], Proof | None] = lambda _party: None
         """For a party: what it has seen that proves something of another."""
+        self.came_from: str | None = None
+        """The mailbox from which the message came that is handled now, if the carrier knows it."""
         self._targets = (me, EVERYONE)
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}
@@ -307,6 +309,10 @@ class Mailbox:
         news = [n for n in self._news if sender not in getattr(n, "culprits", ())]
         self._news = deque(news)
 
+    def drop_news(self, kind: type[Exception]) -> None:
+        """Raise no more of this kind: it is known, or it no longer matters."""
+        self._news = deque(news for news in self._news if not isinstance(news, kind))
+
     def forget(self, peer: str, steps: Iterable[str]) -> None:
         """Keep nothing of somebody who was in the lobby, for a moment only."""
         for step in steps:
@@ -387,11 +393,12 @@ class Mailbox:
     async def _pump(self) -> None:
         while True:
             for _ in range(AT_ONCE):
-                self.accept(await self.transport.recv())
+                self.accept(*await self.transport.recv())
             await asyncio.sleep(0)
 
-    def accept(self, raw: bytes) -> None:
+    def accept(self, raw: bytes, came_from: str | None = None) -> None:
         """File one raw message, or count why it was thrown away. Never raises."""
+        self.came_from = came_from
         try:
             self._file(raw)
         except Rejected as rejected:

@@ -5,6 +5,7 @@ from collections import deque
 
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fragments import LARGEST_PAYLOAD
+from mpc_rr.network.transport import Arrival
 
 LATENCY_S = 0.001
 
@@ -64,6 +65,10 @@ class MemoryTransport:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
 
+    def unroute(self, target: str) -> None:
+        """Forget where ``target`` is."""
+        self._routes.pop(target, None)
+
     def last_heard(self, address: str) -> float | None:  # noqa: ARG002
         """Nobody says here that he is there."""
         return None
@@ -90,6 +95,6 @@ class MemoryTransport:
         """Never: in virtual time nobody is slow."""
         return False
 
-    async def recv(self) -> bytes:
-        """The next message for this end."""
-        return await self.inbox.get()
+    async def recv(self) -> Arrival:
+        """The next message for this end; from where, nobody says here."""
+        return Arrival(await self.inbox.get())

@@ -8,6 +8,10 @@ gives thousands of parties one mailbox, which needs two subscriptions however ma
 Under load messages wait a moment for a free place and then travel together (``box/<mailbox>/=`` for
 those to several parties of one mailbox): a client can publish only some thousand times a second.
 
+What arrives waits in one place only, the reader's inbox, where senders are served in turn: of a
+batch one message at a time, as each may cost us a signature to check. Reading goes before handling,
+so that a flood waits there, and not with the broker, in one line for all.
+
 The first connection is tried for as long as the study's lobby is open. A lost one is made again
 with growing pauses, for as long as an agent waits. What the broker had not acknowledged is
 published again; what it lost meanwhile, the mailboxes ask for again.
@@ -23,7 +27,7 @@ import math
 import re
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,7 +37,7 @@ from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl, proxy_settings
 from mpc_rr.network.broker_trouble import hangs_up, no_echo, no_reading, not_connected, number
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
-from mpc_rr.network.fairness import FairQueue
+from mpc_rr.network.fairness import COST_OF_AN_ITEM, FairQueue
 from mpc_rr.network.fragments import (
     BATCH_BYTES,
     GONE,
@@ -52,7 +56,7 @@ from mpc_rr.network.fragments import (
     whole,
 )
 from mpc_rr.network.rights import draw_mailbox
-from mpc_rr.network.transport import AT_ONCE
+from mpc_rr.network.transport import Arrival
 from mpc_rr.randomness import Randomness
 
 T = TypeVar("T")
@@ -67,7 +71,7 @@ PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0
 """A connection that has lasted so long is a good one: the next pause is short again."""
 HANG_UPS = 5
-"""So often a message is sent again over a new connection before we take it for the reason."""
+"""So many connections end over a message that is sent again before we take it for the reason."""
 BEAT_S = 5.0
 """How often a connection with parties says that it is there."""
 NO_RIGHTS_S = 15.0
@@ -75,7 +79,8 @@ NO_RIGHTS_S = 15.0
 BACK_S = 5.0
 """Who has lost its connection for longer than this, in the broker's eyes, is gone."""
 PROBES = tuple(kib * 1024 - 512 for kib in (8, 16, 32, 64, 128, 256))
-PROBE_S = 10.0
+PROBE_S, PROBE_HANG_UPS = 10.0, 2
+"""How long the first of them may take to come back, and over how many connections each is tried."""
 TOKEN_BYTES = 16
 OUTAGES = 16
 IN_FLIGHT = 8
@@ -83,12 +88,43 @@ SEVERAL = "="
 """Stands where a party's name would: no party can be called this."""
 INBOX_BYTES = 64 * 2**20
 """What waits to be read, besides four messages of the largest kind."""
-QUEUED_MESSAGES = 65536
+IN_A_TURN, READ_AHEAD = 8, 8
+"""So many messages are handled in one turn of the loop; and so many are read before, if they are
+there."""
+IN_A_ROW_S = 0.001
+"""For so long messages are handled in one turn where nothing is there to be read."""
 AT_LEAST_ONCE = 1
 
 
 _Waiting = tuple[str, bytes, "asyncio.Future[None]"]
 """A reader's name, a message, and who waits for it to be published."""
+
+
+class _Parcel:
+    """A message, or a batch of them, that waits to be handed over."""
+
+    def __init__(self, mailbox: str, payload: bytes) -> None:
+        self.mailbox = mailbox
+        self._payload: bytes | None = payload
+        self._messages: deque[bytes] = deque()
+        self.cost = len(payload)
+        """In bytes, besides `COST_OF_AN_ITEM`."""
+
+    def __len__(self) -> int:
+        return len(self._messages) if self._payload is None else 1
+
+    def first(self) -> bytes | None:
+        """Take out the first message; None if this holds none. A batch is divided only now."""
+        if self._payload is not None:
+            batched = unbatch(self._payload)
+            parts = [self._payload] if batched is None else [raw for _, raw in batched]
+            self._payload, self._messages = None, deque(parts)
+            self.cost = sum(len(raw) + COST_OF_AN_ITEM for raw in parts)
+        if not self._messages:
+            return None
+        raw = self._messages.popleft()
+        self.cost -= len(raw) + COST_OF_AN_ITEM
+        return raw
 
 
 @dataclass
@@ -119,12 +155,12 @@ class MqttConnection:
         self._root, self._coordinator = f"mpc_rr/{study}", coordinator
         self._lobby_s, self._longest_wait_s = lobby_s, longest_wait_s
         self.mailbox = draw_mailbox(rng)
-        self._up = f"{self._root}/coordinator/{self.mailbox}"
+        self._up, self._all = f"{self._root}/coordinator/{self.mailbox}", f"{self._root}/all"
         self._filters = (
             # Without a mailbox: what parties of wire version 1 say, who are told why not.
             [f"{self._root}/coordinator", f"{self._root}/coordinator/+"]
             if coordinator
-            else [f"{self._root}/all", f"{self._root}/box/{self.mailbox}/+"]
+            else [self._all, f"{self._root}/box/{self.mailbox}/+"]
         )
         self.payload_bytes = SMALLEST_PAYLOAD
         """How large a payload the broker is known to carry."""
@@ -137,7 +173,8 @@ class MqttConnection:
         self._gone: dict[str, float] = {}
         """When the broker said of some of them that they are gone."""
         self._client: aiomqtt.Client | None = None
-        self._online = asyncio.Event()
+        self._online, self._loss = asyncio.Event(), asyncio.Event()
+        """Whether there is a connection; and whether this one is lost: each has its own."""
         self._outages: deque[_Outage] = deque(maxlen=OUTAGES)
         self._pause_s, self._connected_at = PAUSE_S, -math.inf
         self._told = ""
@@ -145,10 +182,13 @@ class MqttConnection:
         self._window = asyncio.Semaphore(IN_FLIGHT)
         self._lanes: dict[str, deque[_Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._one_in_pieces = asyncio.Lock()
+        self._one_in_pieces, self._one_again = asyncio.Lock(), asyncio.Lock()
         self._failure: BrokerError | None = None
-        self._handed_over = 0
-        self._handing_over = False
+        self._read = 0
+        """How many messages were read from the broker."""
+        self._turns: deque[asyncio.Future[None]] = deque()
+        """Those who have a message, and wait for their turn to handle it."""
+        self._quiet_until = -math.inf
         if coordinator:
             self.attach(COORDINATOR)  # parties may write before it is known what the broker carries
 
@@ -186,7 +226,8 @@ class MqttConnection:
     async def _first_connection(self) -> aiomqtt.Client:
         """Connect, for as long as the study may still be waiting for us."""
         loop = asyncio.get_running_loop()
-        started, deadline = loop.time(), loop.time() + self._lobby_s
+        started, refused_at = loop.time(), math.inf
+        deadline = started + self._lobby_s
         while True:
             try:
                 client = await self._connect()
@@ -194,7 +235,8 @@ class MqttConnection:
                 self._outages = deque([_Outage(started, math.inf, str(error))], maxlen=OUTAGES)
                 if isinstance(error, BrokerRefusal):
                     patience_s = NO_RIGHTS_S if error.may_pass else 0.0
-                    if loop.time() - started >= patience_s:
+                    refused_at = min(refused_at, loop.time())
+                    if loop.time() - refused_at >= patience_s:
                         raise
                 if loop.time() >= deadline:
                     raise BrokerError(f"{error} (tried for {self._lobby_s:g} s)") from None
@@ -233,7 +275,7 @@ class MqttConnection:
         except BaseException:
             await _close(client)
             raise
-        self._client = client
+        self._client, self._loss = client, asyncio.Event()
         self._connected_at = asyncio.get_running_loop().time()
         self._online.set()
         LOGGER.debug("connected to %s", self._url.where)
@@ -252,7 +294,7 @@ class MqttConnection:
             proxy=proxy_settings(self._url.proxy),
             tls_context=self._url.tls_context(),
             timeout=CONNECT_TIMEOUT_S,
-            max_queued_incoming_messages=QUEUED_MESSAGES,
+            queue_type=_no_queue(self._arrived),
             logger=LIBRARY,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
@@ -270,34 +312,36 @@ class MqttConnection:
             raise no_reading(self._url, self._root)
 
     async def _keep(self, client: aiomqtt.Client) -> None:
+        """Connect again whenever the connection is lost."""
         try:
             while True:
                 try:
-                    async for message in client.messages:
-                        payload = message.payload
-                        if message.retain:
-                            continue  # nothing of ours is: somebody left it here
-                        if isinstance(payload, bytes):
-                            self._handing_over = True
-                            try:
-                                await self._take(message.topic.value, payload)
-                            finally:
-                                self._handing_over = False
+                    async for _ in client.messages:
+                        pass  # none is ever here: they are taken as they arrive
                 except aiomqtt.MqttError as error:
                     self._lost(error)
                     await _close(client)
                     client = await self._reconnect()
         except Exception as error:  # noqa: BLE001  (whatever it is, nobody must wait for ever)
-            self._failure = _of_the_broker(error)
-            self._online.set()
-            for end in self._ends.values():
-                end.fail(self._failure)
+            self._fail(error)
         finally:
             await _close(client)
+
+    def _fail(self, error: Exception) -> None:
+        """Nothing will come any more, and nothing be published."""
+        self._failure = BrokerError(
+            f"the connection to the broker at {self._url.where} could not be kept: "
+            f"{type(error).__name__}"
+        )
+        self._online.set()
+        self._loss.set()
+        for end in self._ends.values():
+            end.fail(self._failure)
 
     def _lost(self, error: aiomqtt.MqttError) -> None:
         now = asyncio.get_running_loop().time()
         self._online.clear()
+        self._loss.set()
         self._outages.append(_Outage(now, math.inf, str(error)))
         for patience in self._unacknowledged:
             patience.reschedule(now)
@@ -340,24 +384,18 @@ class MqttConnection:
             LOGGER.warning("%s", trouble)
 
     def cut_off(self, since: float) -> str | None:
-        """For how long there was no connection since then, in words; None if there always was."""
+        """For how long there was no connection since then, in words; None if not for a second."""
         now = asyncio.get_running_loop().time()
         away = [o for o in self._outages if o.until > since]
-        if not away:
-            return None
         seconds = sum(min(o.until, now) - max(o.since, since) for o in away)
+        if seconds < 1:
+            return None
         whole = "in all" if since == -math.inf else "of that time"
         until = "so far" if away[-1].until > now else whole
         return (
             f"this process had no connection to the broker for {seconds:.0f} s {until} "
             f"({away[-1].why.rstrip('.?')})"
         )
-
-    @property
-    def behind(self) -> bool:
-        """Whether messages have come that were not handed over yet."""
-        client = self._client
-        return self._handing_over or (client is not None and len(client.messages) > 0)
 
     async def _beat(self) -> None:
         """Say now and then that this connection is there."""
@@ -375,14 +413,10 @@ class MqttConnection:
     async def _learn_sizes(self) -> None:
         """Send ever larger payloads to ourselves, until one does not come back."""
         loop, patience_s = asyncio.get_running_loop(), PROBE_S
+        lobby_ends = loop.time() + self._lobby_s
         for payload_bytes in PROBES:
             started = loop.time()
-            if not await self._comes_back(payload_bytes, patience_s):
-                await self._online.wait()
-                # Was the connection lost for another reason? Then it comes back the next time.
-                if self._connected_at > started and await self._comes_back(payload_bytes, PROBE_S):
-                    self.payload_bytes = payload_bytes
-                    continue
+            if not await self._carries(payload_bytes, patience_s, lobby_ends):
                 if payload_bytes == PROBES[0]:
                     raise no_echo(self._url, self._up)
                 LOGGER.warning(
@@ -393,7 +427,29 @@ class MqttConnection:
                 break
             self.payload_bytes = payload_bytes
             patience_s = min(PROBE_S, 1.0 + 50 * (loop.time() - started))
-        await self._online.wait()
+        await self._back_by(lobby_ends)
+
+    async def _carries(self, payload_bytes: int, patience_s: float, lobby_ends: float) -> bool:
+        """Whether the broker carries so much. Some hang up if not: then it is tried again."""
+        for _ in range(PROBE_HANG_UPS):
+            await self._back_by(lobby_ends)
+            loss = self._loss
+            if await self._comes_back(payload_bytes, patience_s):
+                return True
+            if not loss.is_set():
+                return False
+        return False
+
+    async def _back_by(self, deadline: float) -> None:
+        """Wait for the connection, for as long as the study may still be waiting for us."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._online.wait()
+        except TimeoutError:
+            why = self._outages[-1].why
+            raise BrokerError(
+                f"the broker at {self._url.where} was lost before the study began ({why})"
+            ) from None
 
     async def _comes_back(self, payload_bytes: int, patience_s: float) -> bool:
         token = self._rng.bytes(TOKEN_BYTES)
@@ -421,7 +477,7 @@ class MqttConnection:
         if target == COORDINATOR:
             return self._up
         if target == EVERYONE:
-            return f"{self._root}/all"
+            return self._all
         address = routes.get(target)
         return self.box(address) if address is not None else None
 
@@ -453,7 +509,9 @@ class MqttConnection:
         while waiting:
             await self._window.acquire()
             messages = ((reader, raw) for reader, raw, _ in waiting)
-            count = max(fits_in_batch(messages, self.payload_bytes), 1)
+            # What is for everyone goes alone: there are few of these, and many who would divide it.
+            fitting = 1 if lane == self._all else fits_in_batch(messages, self.payload_bytes)
+            count = max(fitting, 1)
             together = [waiting.popleft() for _ in range(count)]
             self._spawn(self._send_together(lane, together))
         self._lanes.pop(lane, None)
@@ -486,17 +544,12 @@ class MqttConnection:
         task.add_done_callback(self._tasks.discard)
 
     async def _deliver(self, topic: str, payload: bytes) -> None:
-        loop, hang_ups = asyncio.get_running_loop(), 0
-        started = loop.time()
+        started = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(self._longest_wait_s):
-                while True:
-                    sent_at = loop.time()
-                    if await self._published(topic, payload):
-                        return
-                    hang_ups = hang_ups + 1 if loop.time() - sent_at < STEADY_S else 0
-                    if hang_ups >= HANG_UPS:
-                        raise hangs_up(self._url, topic, len(payload))
+                if not await self._published(topic, payload):
+                    async with self._one_again:
+                        await self._deliver_again(topic, payload)
         except TimeoutError:
             why = self.cut_off(started) or "it is there, and answers nothing"
             raise BrokerError(
@@ -504,12 +557,26 @@ class MqttConnection:
                 f"{self._longest_wait_s:g} s: {why}"
             ) from None
 
+    async def _deliver_again(self, topic: str, payload: bytes) -> None:
+        """Publish what was under way when the connection was lost, after all others that were.
+
+        If a broker does not bear a message, we must know which: so they are sent one by one.
+        """
+        loop, hang_ups = asyncio.get_running_loop(), 0
+        while hang_ups < HANG_UPS:
+            await self._online.wait()
+            sent_at = loop.time()
+            if await self._published(topic, payload):
+                return
+            hang_ups = hang_ups + 1 if loop.time() - sent_at < STEADY_S else 0
+        raise hangs_up(self._url, topic, len(payload))
+
     async def _published(self, topic: str, payload: bytes) -> bool:
         """Publish once and wait for the acknowledgement as long as the connection lives."""
         await self._online.wait()
         if self._failure is not None:
             raise self._failure
-        client = self._client
+        client, loss = self._client, self._loss
         assert client is not None
         try:
             async with asyncio.timeout(None) as patience:  # which ends when the connection does
@@ -523,31 +590,35 @@ class MqttConnection:
         except TimeoutError:
             return False
         except aiomqtt.MqttError:
-            await self._noticed(client)
+            with contextlib.suppress(TimeoutError):  # if it was not the connection's loss
+                async with asyncio.timeout(STEADY_S):
+                    await loss.wait()  # or it would be tried over this connection again and again
             return False
         return True
 
-    async def _noticed(self, lost: aiomqtt.Client) -> None:
-        """Wait until the keeper has noticed a loss: first it hands over what came before it.
+    def _arrived(self, message: aiomqtt.Message) -> None:
+        """Take a message at once. Nothing of ours is retained: somebody left that here."""
+        self._read += 1
+        if message.retain or not isinstance(message.payload, bytes):
+            return
+        try:
+            self._take(message.topic.value, message.payload)
+        except Exception as error:  # noqa: BLE001  (whatever is wrong with one, go on listening)
+            LOGGER.debug("a message that came could not be read: %s", type(error).__name__)
 
-        Else a message would be sent to a dead connection again and again, and taken for the reason.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                while self._online.is_set() and self._client is lost:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-
-    async def _take(self, topic: str, payload: bytes) -> None:
+    def _take(self, topic: str, payload: bytes) -> None:
         """Put a message together from its pieces and hand it to those it is for."""
         kind, _, rest = topic.removeprefix(f"{self._root}/").partition("/")
         mailbox, _, reader = rest.partition("/")
+        if kind not in ([COORDINATOR] if self._coordinator else ["all", "box"]):
+            return  # we have not asked for it: a broker that is not honest sends it
         if kind == COORDINATOR and self._of_connections(mailbox, payload):
             return
         if is_batch(payload):
             if kind == COORDINATOR:  # divided when its sender's turn has come
-                self._ends[COORDINATOR].take(payload, mailbox)
+                self._hand_over(COORDINATOR, payload, mailbox)
             for name, raw in (unbatch(payload) or ()) if kind == "box" else ():
-                await self._hand_over(name, raw, mailbox)
+                self._hand_over(name, raw, mailbox)
             return
         if kind == "box" and reader not in self._ends:
             return
@@ -555,7 +626,8 @@ class MqttConnection:
         assembler = self._assembler_for_strangers if stranger else self._assembler
         message = assembler.add(rest, payload)
         if message is not None:
-            await self._hand_over(reader if kind == "box" else None, message, mailbox)
+            message = message[: self._size_limit + 1]  # enough to see that it is too large
+            self._hand_over(reader if kind == "box" else None, message, mailbox)
 
     def _of_connections(self, mailbox: str, payload: bytes) -> bool:
         """Take note of what connections say of themselves; whether it was no more than that."""
@@ -577,6 +649,11 @@ class MqttConnection:
         self._heard[mailbox] = asyncio.get_running_loop().time()
         self._gone.pop(mailbox, None)
 
+    def unwatch(self, mailbox: str) -> None:
+        """Nobody asks for this mailbox any more."""
+        self._heard.pop(mailbox, None)
+        self._gone.pop(mailbox, None)
+
     def last_heard(self, mailbox: str) -> float | None:
         """When a mailbox that is watched was last heard of; minus infinity: it is gone.
 
@@ -584,8 +661,10 @@ class MqttConnection:
         have it for a moment only, we cannot tell.
         """
         now = asyncio.get_running_loop().time()
-        if not self._online.is_set() or mailbox not in self._heard:
-            return None if mailbox not in self._heard else now
+        if mailbox not in self._heard:
+            return None
+        if not self._online.is_set():
+            return now
         if now - self._gone.get(mailbox, math.inf) > BACK_S:
             return -math.inf
         return max(self._heard[mailbox], self._connected_at)
@@ -594,21 +673,62 @@ class MqttConnection:
         """Whether the broker has said of a mailbox that it is gone, and nothing came since."""
         return mailbox in self._gone
 
-    async def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
-        """To one agent behind this connection, or to all of them.
-
-        A few at a time: if thousands acted on it at once, nobody would look after the connection
-        meanwhile, and the broker would take it for dead.
-        """
-        raw = raw[: self._size_limit + 1]  # enough to see that it is too large
-        ends = (
-            [*self._ends.values()] if reader is None else [*filter(None, [self._ends.get(reader)])]
-        )
-        for end in ends:
+    def _hand_over(self, reader: str | None, raw: bytes, mailbox: str) -> None:
+        """To one agent behind this connection, or to all of them."""
+        ends = [*self._ends.values()] if reader is None else [self._ends.get(reader)]
+        for end in filter(None, ends):
             end.take(raw, mailbox)
-            self._handed_over += 1
-            if self._handed_over % AT_ONCE == 0:
-                await asyncio.sleep(0)
+
+    async def turn(self) -> None:
+        """Wait until the next message may be handled: a few in each turn of the loop.
+
+        If thousands acted on one at once, nobody would look after the connection meanwhile, and the
+        broker would take it for dead. While more can be read, that goes first, up to a point: what
+        is not read waits with the broker, in one line for all. Where there is nothing to be read, a
+        turn lasts a little longer.
+        """
+        loop = asyncio.get_running_loop()
+        if not self._turns and loop.time() < self._quiet_until:
+            return
+        mine = loop.create_future()
+        if not self._turns:
+            loop.call_soon(self._give_turns, self._read, 0)
+        self._turns.append(mine)
+        await mine
+
+    def _give_turns(self, read_before: int, ahead: int) -> None:
+        if self._read > read_before and ahead < READ_AHEAD:
+            ahead += 1
+        else:
+            quiet = self._read == read_before
+            now = asyncio.get_running_loop().time()
+            self._quiet_until = now + IN_A_ROW_S if quiet else -math.inf
+            ahead = 0
+            for _ in range(min(IN_A_TURN, len(self._turns))):
+                mine = self._turns.popleft()
+                if not mine.done():
+                    mine.set_result(None)
+        if self._turns:
+            asyncio.get_running_loop().call_soon(self._give_turns, self._read, ahead)
+
+
+def _no_queue(
+    take: Callable[[aiomqtt.Message], None],
+) -> type["asyncio.Queue[aiomqtt.Message]"]:
+    """A queue for aiomqtt in which nothing waits: its own is one line for all senders.
+
+    While that was worked off, nobody would notice either that the connection is lost.
+    """
+
+    class NoQueue(asyncio.Queue[aiomqtt.Message]):
+        def put_nowait(self, item: aiomqtt.Message) -> None:
+            take(item)
+
+    return NoQueue
+
+
+def _mailbox_of(address: str) -> str:
+    return address.partition("/")[0]
 
 
 def _of_the_broker(error: BaseException) -> BrokerError:
@@ -674,9 +794,7 @@ class MqttTransport:
     ) -> None:
         self._connection, self._name = connection, name
         self._routes: dict[str, str] = {}
-        self._inbox: FairQueue[bytes] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
-        self._divided: deque[bytes] = deque()
-        """The messages of a batch whose turn has come."""
+        self._inbox: FairQueue[_Parcel] = FairQueue(INBOX_BYTES + 4 * size_limit, secret)
         self._arrived = asyncio.Event()
         self._failure: BrokerError | None = None
 
@@ -697,11 +815,17 @@ class MqttTransport:
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address``."""
         self._routes[target] = address
-        self._connection.watch(address.partition("/")[0])
+        self._connection.watch(_mailbox_of(address))
+
+    def unroute(self, target: str) -> None:
+        """Forget an address, and its mailbox if nobody else is there."""
+        mailbox = _mailbox_of(self._routes.pop(target, ""))
+        if mailbox not in map(_mailbox_of, self._routes.values()):
+            self._connection.unwatch(mailbox)
 
     def last_heard(self, address: str) -> float | None:
         """When something last came from an address to which we have a route."""
-        return self._connection.last_heard(address.partition("/")[0])
+        return self._connection.last_heard(_mailbox_of(address))
 
     def missed(self, address: str) -> bool:
         """Whether the broker said a moment ago that who is there has gone."""
@@ -713,8 +837,11 @@ class MqttTransport:
 
     def take(self, raw: bytes, mailbox: str) -> None:
         """Put a message, or a batch, in the inbox. If it is full some are lost, and asked for."""
-        self._inbox.put(mailbox, raw, len(raw))
+        self._put(_Parcel(mailbox, raw))
         self._arrived.set()
+
+    def _put(self, parcel: _Parcel) -> None:
+        self._inbox.put(parcel.mailbox, parcel, parcel.cost)
 
     def fail(self, why: BrokerError) -> None:
         """Nothing will come any more."""
@@ -733,18 +860,21 @@ class MqttTransport:
 
     @property
     def behind(self) -> bool:
-        """Whether messages have come that were not handed over yet, or not taken from here."""
-        return self._connection.behind or len(self._inbox) > 0 or len(self._divided) > 0
+        """Whether messages have come that were not taken from here yet."""
+        return len(self._inbox) > 0
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next message; `BrokerError` when the connection is lost for good."""
-        while not self._divided:
+        while True:
             while not len(self._inbox):
                 if self._failure is not None:
                     raise self._failure
                 self._arrived.clear()
                 await self._arrived.wait()
-            arrived = self._inbox.get()
-            batched = unbatch(arrived)
-            self._divided.extend([arrived] if batched is None else (raw for _, raw in batched))
-        return self._divided.popleft()
+            await self._connection.turn()
+            parcel = self._inbox.get()
+            raw = parcel.first()
+            if len(parcel):
+                self._put(parcel)  # its others wait for their sender's next turn
+            if raw is not None:
+                return Arrival(raw, parcel.mailbox)

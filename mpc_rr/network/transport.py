@@ -1,9 +1,17 @@
 """What a session needs of a carrier: bytes out, bytes in."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 AT_ONCE = 64
-"""So many messages are handed over, or filed, before others of this process get their turn."""
+"""So many messages are filed before others of this process get their turn."""
+
+
+class Arrival(NamedTuple):
+    """A raw message, and the mailbox of the connection it came from."""
+
+    raw: bytes
+    mailbox: str | None = None
+    """None: this carrier does not know. Empty: it came where no connection has its own topic."""
 
 
 class Transport(Protocol):
@@ -23,6 +31,9 @@ class Transport(Protocol):
     def route(self, target: str, address: str) -> None:
         """Deliver what is for ``target`` to ``address`` from now on (coordinator only)."""
 
+    def unroute(self, target: str) -> None:
+        """Forget where ``target`` is, and whatever was known of who is there."""
+
     def last_heard(self, address: str) -> float | None:
         """When something last came from an address to which there is a route, by the loop's clock.
 
@@ -33,7 +44,7 @@ class Transport(Protocol):
         """Whether an address is said to be gone, though it may be there again in a moment."""
 
     def cut_off(self, since: float) -> str | None:
-        """For how long we were cut off from the network since then, in words; None: never."""
+        """For how long we were cut off from the network since then, in words; None: not long."""
 
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier for an address, whoever is there (coordinator only)."""
@@ -45,5 +56,5 @@ class Transport(Protocol):
     def behind(self) -> bool:
         """Whether messages have come that were not handed over yet: this process is slow."""
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next raw message; waits until there is one."""

@@ -3,7 +3,9 @@
 Three readings stand side by side, because they hold against different observers:
 
 * **local**: against whoever sees everything this party sent, under its name. Everything that was
-  told of one record adds up. This is what an attacker can be held to.
+  told of one record adds up. This is what an attacker can be held to; where noise is added inside a
+  sum, as long as no more parties pool what they know than the sum withstands (``withstands``): one
+  party's own share of the noise protects nothing.
 * **claimed**: what the paper of the protocol says, where that is less.
 * **central**: against whoever sees only what is published of many, as (ε, δ).
 """
@@ -38,6 +40,11 @@ class Priced(Protocol):
     def failing(self) -> float:
         """The δ with which ``cost`` holds."""
 
+    @property
+    def rests_on(self) -> int | None:
+        """``cost`` holds as long as no more than so many parties pool what they know; None: always,
+        or nobody knows."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -51,6 +58,9 @@ class Reading:
     """With which the central reading holds."""
     local_delta: float
     """With which the local one does; 0 but for noise that is added inside a sum."""
+    withstands: int | None
+    """The local one holds as long as no more than so many parties pool what they know; if more do,
+    no ε bounds it. None: whatever they do, or there is no bound."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,15 @@ class Accountant:
             central=math.fsum(_central(event, part) for event in events),
             delta=own + (self.delta if hidden else 0.0),
             local_delta=own,
+            withstands=withstood(events),
         )
+
+
+def withstood(events: Sequence[Priced]) -> int | None:
+    """How many parties may pool what they know, so that the ε of all these events holds."""
+    limits = [event.rests_on for event in events if event.rests_on is not None]
+    unbounded = any(math.isinf(event.cost) for event in events)
+    return min(limits) if limits and not unbounded else None
 
 
 def _amplified(event: Priced) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from mpc_rr.errors import InputError, quoted
-from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.accountant import Accountant, withstood
 from mpc_rr.privacy.odds import in_words
 
 
@@ -85,6 +85,12 @@ class Disclosure(
         return float(getattr(self, "delta", 0.0))
 
     @property
+    def rests_on(self) -> int | None:
+        """Its cost holds as long as no more than so many parties pool what they know; None: always,
+        or nobody knows."""
+        return None
+
+    @property
     def how(self) -> str:
         """The mechanism in words, with its parameters."""
         return self.how_said.format(**msgspec.structs.asdict(self))
@@ -100,7 +106,7 @@ class Disclosure(
     def only_if(self) -> str:
         """The condition under which it stays hidden, where there is one."""
         most = getattr(self, "withstands", None)
-        return "" if most is None else f", as long as at most {_parties(most)} what they know"
+        return "" if most is None else f", {as_long_as(most)}"
 
     @property
     def _total(self) -> str:
@@ -253,6 +259,11 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     """Over how few it may be."""
 
     @property
+    def rests_on(self) -> int | None:
+        """One party's own share of the noise protects nothing: the others' must stay unknown."""
+        return self.withstands
+
+    @property
     def how(self) -> str:
         """What the ε rests on is part of it."""
         return f"{super().how}{self.only_if}"
@@ -348,7 +359,8 @@ def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
     """What these events together mean, to a respondent (``you``) or of one."""
     cost = math.fsum(event.cost for event in events)
     limits = [most for event in events if (most := getattr(event, "withstands", None)) is not None]
-    pooled = f", as long as at most {_parties(min(limits))} what they know" if limits else ""
+    pooled = f", {as_long_as(min(limits))}" if limits else ""
+    rests = withstood(events)
     whose = "your" if you else "a party's"
     if any(isinstance(event, Unstated) for event in events):
         return f"Nobody has stated what this tells of {whose} answers: it may be everything."
@@ -360,10 +372,29 @@ def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
             )
         if all(isinstance(event, NoisySum) for event in events):
             told = in_words(cost, you=you, source="them")
-            return f"Only totals with noise are seen{pooled}. {told}"
+            more = "; if more do, no ε bounds what they learn" if limits else ""
+            return f"Only totals with noise are seen{pooled}{more}. {told}"
+    if events and all(event.added_up for event in events) and rests is None:
         more = "more do" if limits else "all others pool what they know"
         return f"Only totals are seen{pooled}. At worst, {more}. {in_words(cost, you=you)}"
-    return in_words(cost, you=you)
+    if rests is None:
+        return in_words(cost, you=you)
+    answers = f"all of {'your' if you else 'their'} randomized answers"
+    told = in_words(cost, you=you, source=f"{answers} and the totals with noise")
+    return on_condition(told, rests)
+
+
+def on_condition(told: str, withstands: int | None) -> str:
+    """What follows from an ε, with what the ε rests on."""
+    if withstands is None:
+        return told
+    said = f"{told[0].lower()}{told[1:].removesuffix('.')}"
+    return f"{as_long_as(withstands).capitalize()}, {said}; if more do, no ε bounds it."
+
+
+def as_long_as(withstands: int) -> str:
+    """The condition that no more than so many parties pool what they know."""
+    return f"as long as at most {_parties(withstands)} what they know"
 
 
 def _together(names: tuple[str, ...]) -> str:
@@ -402,6 +433,9 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """By whose rules the readings add up."""
     cautions: tuple[Caution, ...] = ()
     """What a respondent was told beforehand that may happen."""
+    local_withstands: int | None = None
+    """``local_epsilon`` holds as long as no more than so many parties pool what they know; if more
+    do, no ε bounds it. Null: whatever they do, or there is no bound."""
 
     @classmethod
     def of(cls, events: Sequence[Disclosure], cautions: Sequence[Caution] = ()) -> "Privacy":
@@ -417,4 +451,5 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             in_words=told_in_words(events),
             accountant=reading.accountant,
             cautions=tuple(cautions),
+            local_withstands=reading.withstands,
         )

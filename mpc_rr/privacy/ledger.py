@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass, field
 
-from mpc_rr.errors import InputError
-from mpc_rr.privacy.accountant import DELTA, Accountant, Reading
-from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.errors import InputError, all_quoted
+from mpc_rr.privacy.accountant import DELTA, Accountant, Reading, withstood
+from mpc_rr.privacy.disclosures import Disclosure, on_condition
 from mpc_rr.privacy.odds import in_words
 
 
@@ -38,7 +38,7 @@ class Ledger:
             without = next(event for event in planned if math.isinf(event.cost))
             raise OverdrawnError(
                 f"no ε bounds what this would disclose ({without.what}: "
-                f"{', '.join(without.attributes)}), so it exceeds the budget of {self.budget:.3g}"
+                f"{all_quoted(without.attributes)}), so it exceeds the budget of {self.budget:.3g}"
             )
         if math.isinf(self.spent):
             raise OverdrawnError(
@@ -61,4 +61,4 @@ class Ledger:
 
     def in_words(self) -> str:
         """What all of it together means to the respondent."""
-        return in_words(self.spent)
+        return on_condition(in_words(self.spent), withstood(self.events))

@@ -33,7 +33,7 @@ from mpc_rr.anonymization.hierarchy import (
 )
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.table import Microdata
-from mpc_rr.errors import Dropout, InputError, Misconduct, listing
+from mpc_rr.errors import Dropout, InputError, Misconduct, all_quoted, key, listing
 from mpc_rr.network.envelope import COORDINATOR, Message, Way, encode_parts
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Caution, Disclosure, InGroup, Told
@@ -124,7 +124,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         if self.hierarchies is not None:
             strangers = set(self.hierarchies) - set(self.quasi_identifiers)
             if strangers:
-                raise InputError(f"hierarchies.{min(strangers)}: it is no quasi-identifier")
+                raise InputError(f"hierarchies.{key(min(strangers))}: it is no quasi-identifier")
             check_combinations(self.all_hierarchies(schema))
         self.mix.check(parties)
 
@@ -444,7 +444,7 @@ def check_roles(
     """`InputError` unless every attribute is either told to all or confidential."""
     for name in (*open_attributes, *confidential):
         if name not in schema.names:
-            raise InputError(f"{name!r} is not in the schema, which has {', '.join(schema.names)}")
+            raise InputError(f"{name!r} is not in the schema, which has {all_quoted(schema.names)}")
     both = set(open_attributes) & set(confidential)
     if both:
         raise InputError(f"{min(both)!r} cannot be confidential and told to all")

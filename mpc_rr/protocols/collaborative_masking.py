@@ -31,7 +31,7 @@ from mpc_rr.anonymization.perturbation import (
     wide_enough,
 )
 from mpc_rr.anonymization.table import Codes
-from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.errors import InputError, Misconduct, key
 from mpc_rr.network.envelope import COORDINATOR, Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Caution, Disclosure, Masked, Told
@@ -113,7 +113,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             )
         for name in self.masks:
             if name not in self.confidential:
-                raise InputError(f"masks.{name}: it is not confidential")
+                raise InputError(f"masks.{key(name)}: it is not confidential")
         self._masks(schema, {})
         self.mix.check(study.parties)
 
@@ -135,11 +135,11 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
 
     def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:
         """`InputError` unless these are choices that a respondent has here."""
-        for key, value in choices.items():
-            if key == CANDIDATES_CHOICE:
+        for choice, value in choices.items():
+            if choice == CANDIDATES_CHOICE:
                 self._check_candidates(study, value)
-            elif key.removeprefix(MASK_CHOICE) not in self.confidential:
-                raise InputError(f"{key.removeprefix(MASK_CHOICE)!r} is not confidential here")
+            elif choice.removeprefix(MASK_CHOICE) not in self.confidential:
+                raise InputError(f"{choice.removeprefix(MASK_CHOICE)!r} is not confidential here")
         self._masks(study.schema, choices)
 
     def _check_candidates(self, study: Setting, value: str) -> None:

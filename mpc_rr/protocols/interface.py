@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, all_quoted
 from mpc_rr.network.envelope import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure
@@ -147,6 +147,6 @@ class StudyProtocol(
         unknown = sorted(named - set(study.schema.names))
         if unknown:
             raise InputError(
-                f"it is about {unknown[0]!r}, but the schema has {', '.join(study.schema.names)}"
+                f"it is about {unknown[0]!r}, but the schema has {all_quoted(study.schema.names)}"
             )
         return events

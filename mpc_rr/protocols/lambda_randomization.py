@@ -11,7 +11,7 @@
    written down, gives the true distribution.
 """
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, all_quoted
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.lambdas import keep_for_beta
 from mpc_rr.estimation.matrix import KeepOrUniform
@@ -44,5 +44,5 @@ class LambdaRandomization(FixedDesign, frozen=True, tag="lambda_randomization"):
             return lambdas_for_total(schema.sizes, self.epsilon)
         assert self.lambdas is not None
         if set(self.lambdas) != set(schema.names):
-            raise InputError(f"lambdas must name each attribute once: {', '.join(schema.names)}")
+            raise InputError(f"lambdas must name each attribute once: {all_quoted(schema.names)}")
         return [self.lambdas[name] for name in schema.names]

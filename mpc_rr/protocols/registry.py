@@ -20,7 +20,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from mpc_rr.errors import InputError, one_line
+from mpc_rr.errors import InputError, one_line, quoted
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.lifecycle import (
     AGENT_MESSAGES,
@@ -257,18 +257,19 @@ def kind_of(name: str, origin: str = "") -> Kind:
 def _where_to_get(name: str, origin: str) -> str:
     if name in _unusable:
         return f"protocol {name!r}: {_unusable[name]}"
-    if origin.startswith("the package "):
-        how = f"install {origin.removeprefix('the ')}"
-    elif origin.startswith("the file "):
-        how = f"it came from {origin}: give that with --plugin"
-    elif origin and origin != BUILT_IN:
-        how = f"it was {origin}: register it first"
-    else:
+    how = (
+        "if it is somebody's own, install the package that brings it, or give its file with "
+        "--plugin FILE.py"
+    )
+    if origin and origin != BUILT_IN:  # by somebody's word, who may want us to run something
+        said = quoted(one_line(origin, 80))
         how = (
-            "if it is somebody's own, install the package that brings it, or give its file with "
-            "--plugin FILE.py"
+            f"result.json says that it came from {said}, for which nobody vouches. A protocol of "
+            "this name is known once an installed package that you trust brings it, or a file "
+            "given with --plugin"
         )
-    return f"there is no protocol {name!r} here; {how} (known are {', '.join(sorted(_kinds))})"
+    shown = quoted(one_line(name, 60))
+    return f"there is no protocol {shown} here; {how} (known are {', '.join(sorted(_kinds))})"
 
 
 def protocol_from(table: Mapping[str, Any], origin: str = "") -> StudyProtocol:

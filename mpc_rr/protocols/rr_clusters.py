@@ -129,11 +129,13 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     ) -> Clusters:
         """Step 2: the same for everybody who has the same tables.
 
-        Two ordered attributes are as close as |r| says, others as V does (Expressions (8), (9)).
+        Two ordered attributes are as close as |r| says, others as V does (Expressions (8), (9)),
+        among those who answered both.
         """
-        ordered = rules >= BY_CORRELATION
-        ordinal = [ordered and attribute.type == "ordinal" for attribute in schema.attributes]
-        dependences = dependence_matrix(tables.pair_shares(), ordinal)
+        attributes, now = schema.attributes, rules >= BY_CORRELATION
+        ordinal = [now and attribute.type == "ordinal" for attribute in attributes]
+        answers = [a.answer_codes if now else tuple(range(a.size)) for a in attributes]
+        dependences = dependence_matrix(tables.pair_shares(), ordinal, answers)
         # Equal to the last digit on every machine, whatever its arithmetic rounds differently.
         dependences = np.round(dependences, 9)
         if self.method == "merge":

@@ -17,7 +17,7 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.publication.crosstabs import share_table, table_name
-from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.parts import (
     Cell,
     Column,
@@ -110,7 +110,7 @@ class CollectedBlocks(Ending, frozen=True):
         draft = Draft()
         blocks = len(next(iter(self.shown.values()))) - 1
         draft.find(
-            f"{self.n} of {len(self.asked)} parties answered, in {blocks} blocks.",
+            f"{how_many_answered(self.n, len(self.asked), study.expected)}, in {blocks} blocks.",
             counted=self.n,
             present=len(self.asked),
             blocks=blocks,
@@ -226,9 +226,9 @@ class AnsweredOneBlock(Ending, frozen=True):
         """What it answered, and what that cost."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {self.asked} parties answered. Your {len(self.view)} answers cost "
-            f"ε = {self.epsilon:.3g} with the tables you were shown (the paper would say "
-            f"{self.claimed_epsilon:.3g}).",
+            f"{how_many_answered(self.n, self.asked, study.expected)}. "
+            f"Your {len(self.view)} answers cost ε = {self.epsilon:.3g} with the tables you were "
+            f"shown (the paper would say {self.claimed_epsilon:.3g}).",
             counted=self.n, present=self.asked,
             epsilon=self.epsilon, claimed_epsilon=self.claimed_epsilon,
         )  # fmt: skip

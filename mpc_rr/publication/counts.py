@@ -83,14 +83,14 @@ class PairCounts(Ending, frozen=True):
         hidden = HiddenCounts(layout, self.tables, self.n) if self.suppressed_below else None
         found = {}
         for number, (i, j) in enumerate(layout.pairs):
-            ordinal = attributes[i].type == attributes[j].type == "ordinal"
+            both = (attributes[i], attributes[j])
             if hidden is not None:
-                found[i, j] = hidden.strength(number, both_ordinal=ordinal)
+                found[i, j] = hidden.strength(number, both)
                 continue
-            shares, uncertainty = self._estimate(number)
-            limits = strength(shares, uncertainty, both_ordinal=ordinal)
-            if self.exact and not ordinal:  # that of the respondents, no category left out
-                limits = replace(limits, value=cramers_v(self.tables[number]).value)
+            limits = strength(*self._estimate(number), both)
+            if self.exact and limits.measure == "cramers_v":  # no category merged: of those here
+                answered = self.tables[number][np.ix_(both[0].answer_codes, both[1].answer_codes)]
+                limits = replace(limits, value=cramers_v(answered).value)
             found[i, j] = limits
         return found
 
@@ -114,8 +114,7 @@ class PairCounts(Ending, frozen=True):
         """Tables, dependences, and a warning where a count gives somebody away."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {study.expected} parties counted together; nobody's answers were shown "
-            "to anybody.",
+            f"{self.n} of {study.expected} parties counted together.",
             counted=self.n,
             expected=study.expected,
         )

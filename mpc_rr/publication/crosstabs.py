@@ -83,6 +83,7 @@ def add_dependences(
     """A listing of the dependences, strongest first, its heat map, and a sheet."""
     exact = known == "exactly"
     tested = any(strength.p_value is not None for strength in found.values())
+    partly = any(strength.answered is not None for strength in found.values())
     columns = (
         Column(name="attribute_1", label="", kind="attribute"),
         Column(name="attribute_2", label="", kind="attribute"),
@@ -91,6 +92,7 @@ def add_dependences(
         Column(name="low", label="from", kind="limit"),
         Column(name="high", label="to", kind="limit"),
         Column(name="verdict", label="strength"),
+        *((Column(name="answered", label="answered", kind="count"),) if partly else ()),
         *((Column(name="p_value", label="p", kind="p-value"),) if tested else ()),
     )
     order = sorted(found, key=lambda pair: -abs(_told(found[pair], exact) or 0.0))
@@ -99,6 +101,7 @@ def add_dependences(
             schema.names[i], schema.names[j], MEASURES[found[i, j].measure],
             _told(found[i, j], exact), round(found[i, j].low, DIGITS),
             round(found[i, j].high, DIGITS), in_words(found[i, j]),
+            *((_people(found[i, j]),) if partly else ()),
             *((found[i, j].p_value,) if tested else ()),
         )
         for i, j in order
@@ -129,6 +132,11 @@ def _told(found: Strength, exact: bool) -> float | None:
     return round(found.value, DIGITS)
 
 
+def _people(found: Strength) -> int | None:
+    """How many answered both questions, where one need not."""
+    return None if found.answered is None else round(found.answered)
+
+
 def in_words(found: Strength) -> str:
     """What may be said of a dependence in the population."""
     if found.bound is None:
@@ -142,6 +150,7 @@ def _caption(found: Mapping[tuple[int, int], Strength], known: Known) -> str:
     if known == "in part":
         return f"{IN_FULL}. The limits hold for these respondents, whatever the hidden counts are."
     tested = any(strength.p_value is not None for strength in found.values())
+    partly = any(strength.answered is not None for strength in found.values())
     merged = any(d.groups is not None and _are_merged(d.groups) for d in found.values())
     here = len(found) * LOWER_TAIL
     return (
@@ -150,6 +159,7 @@ def _caption(found: Mapping[tuple[int, int], Strength], known: Known) -> str:
         + "The limits hold for the population that the respondents were drawn from, with 95 % "
         "confidence for each pair. "
         + ("For V, rare answers were taken together. " if merged else "")
+        + ("Who did not answer both questions is left out. " if partly else "")
         + f"Of pairs that do not depend on each other, {LOWER_TAIL:.0%} are said to by chance"
         + (f": of {len(found)} such pairs, {here:.1f} on average." if here >= 0.1 else ".")
     )

@@ -205,6 +205,12 @@ def _in_order(made: Publication) -> Publication:
     return checked
 
 
+def how_many_answered(n: int, asked: int, expected: int) -> str:
+    """``5 of 6 parties answered``: of those expected; how many came, too, where it differs."""
+    came = "" if asked == expected else f" ({asked} came)"
+    return f"{n} of {expected} parties{came} answered"
+
+
 def counting(people: Participation, n: int) -> Participation:
     """The same where so many are counted; if that is not as many as were left, nobody knows who."""
     named = people.counted_parties

@@ -11,7 +11,7 @@ from mpc_rr.anonymization.hierarchy import Hierarchy
 from mpc_rr.anonymization.releases import RELEASES, Grouped, Lines, group_values
 from mpc_rr.anonymization.risk import information_loss, linkage, protection
 from mpc_rr.anonymization.table import Microdata, Rows
-from mpc_rr.errors import listing
+from mpc_rr.errors import listing, quoted
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
     Absence,
@@ -177,7 +177,7 @@ class KAnonymous(Ending, frozen=True):
             fact(name="partition", label="made by", value=options.partition, kind="text"),
             fact(name="release", label="kind of release", value=options.release, kind="text"),
             *(
-                fact(name=f"level of {name}", label=f"level to which {name} is generalized",
+                fact(name=f"level of {name}", label=f"level to which {quoted(name)} is generalized",
                          value=level, kind="count")
                 for name, level in levels.items()
             ),
@@ -208,8 +208,8 @@ class KAnonymous(Ending, frozen=True):
                 whose = "in each of them" if len(bare) > 1 else "in it"
                 more = f" and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
                 draft.warn(
-                    f"{len(bare)} {several} {p.attribute} away, because all members have the same "
-                    f"{whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
+                    f"{len(bare)} {several} {quoted(p.attribute)} away, because all members have "
+                    f"the same {whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
                 )
         columns = (PROTECTION[0], Column(name="group", label="given away by group", kind="number"))
         if given_away:

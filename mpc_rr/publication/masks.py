@@ -11,6 +11,7 @@ from mpc_rr.anonymization.perturbation import (
     read_perturbation,
     reverse_mapped,
 )
+from mpc_rr.errors import quoted
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.parts import (
     Cell,
@@ -116,7 +117,7 @@ class MaskedRelease(Ending, frozen=True):
             f"{self.n} masked records, mapped back to the original values by rank.", counted=self.n
         )
         draft.quantities += [
-            fact(name=f"values of {a.name}", label=f"values of {a.name} that were read",
+            fact(name=f"values of {a.name}", label=f"values of {quoted(a.name)} that were read",
                      value=len(values), kind="count")
             for a, values in zip(confidential, self.values, strict=True)
         ] + [
@@ -144,9 +145,9 @@ class MaskedRelease(Ending, frozen=True):
             rows.append((own.attribute, own.mask, left.people, left.values))
             if left.values < own.asked:
                 draft.warn(
-                    f"you asked for {own.asked} candidates for your {own.attribute}, and have "
-                    f"{left.values}: the values of all do not allow for more. Your masked value "
-                    "tells nothing that they do not tell."
+                    f"you asked for {own.asked} candidates for your {quoted(own.attribute)}, and "
+                    f"have {left.values}: the values of all do not allow for more. Your masked "
+                    "value tells nothing that they do not tell."
                 )
         draft.listings.append(
             Listing(
@@ -167,8 +168,8 @@ class MaskedRelease(Ending, frozen=True):
             recommended = self.options.masks.get(attribute.name, "none")
             if recommended == "none":
                 draft.warn(
-                    f"no mask is recommended for {attribute.name}: whoever chose none has it "
-                    "published as it is, under her name."
+                    f"no mask is recommended for {quoted(attribute.name)}: whoever chose none has "
+                    "it published as it is, under her name."
                 )
             if left is None:
                 rows.append((attribute.name, recommended, None, None, None))
@@ -179,7 +180,8 @@ class MaskedRelease(Ending, frozen=True):
                 several = "respondents are" if given_away > 1 else "respondent is"
                 draft.warn(
                     f"{given_away} {several} given away: for whoever puts all masked values "
-                    f"together, only one {attribute.name} is possible. A wider mask prevents it."
+                    f"together, only one {quoted(attribute.name)} is possible. A wider mask "
+                    "prevents it."
                 )
         draft.listings.append(
             Listing(

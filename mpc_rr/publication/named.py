@@ -54,16 +54,18 @@ def count_table(records: npt.ArrayLike, schema: Schema, *names: str) -> Table:
 def dependences_by_name(records: npt.ArrayLike, schema: Schema) -> dict[Pair, Dependence]:
     """How strongly each pair of attributes of true or reported records depends on each other.
 
-    Two attributes with an order get |Pearson r|, others Cramér's V.
+    Two attributes with an order get |Pearson r|, others Cramér's V; among those who answered both.
     """
     domain = Domain.of(schema)
-    ordinal = {a.name: a.type == "ordinal" for a in _picked(schema, schema.names)}
-    return {
-        pair: dependence(
-            domain.counts(records, pair), both_ordinal=all(ordinal[name] for name in pair)
-        )
-        for pair in domain.pairs
-    }
+    known = {attribute.name: attribute for attribute in _picked(schema, schema.names)}
+    found = {}
+    for first, second in domain.pairs:
+        both = (known[first], known[second])
+        answered = np.ix_(*(attribute.answer_codes for attribute in both))
+        table = domain.counts(records, (first, second))[answered]
+        ordinal = all(attribute.type == "ordinal" for attribute in both)
+        found[first, second] = dependence(table, both_ordinal=ordinal)
+    return found
 
 
 class NamedEstimates:

@@ -86,8 +86,7 @@ class RandomizedPairs(Ending, frozen=True):
             both = (attributes[pair[0]], attributes[pair[1]])
             uncertainty = RandomizedReports(self.n, self._randomization(number - 1, *pair))
             shares, limits = shrunk_table(estimate), Limits.of(estimate.shares, uncertainty)
-            ordinal = both[0].type == both[1].type == "ordinal"
-            strengths[pair] = strength(estimate.shares, uncertainty, both_ordinal=ordinal)
+            strengths[pair] = strength(estimate.shares, uncertainty, both)
             reported = self.counts[number - 1]
             draft.tables.append(share_table(both, shares, estimate, limits, reported=reported))
             name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"

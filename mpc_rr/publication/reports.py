@@ -17,7 +17,7 @@ from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
-from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.parts import (
     Absence,
     Cluster,
@@ -131,7 +131,7 @@ class Collected(Ending, frozen=True):
         rows = tuple((c.attributes, c.keep, c.epsilon) for c in clusters)
         with draft.part("the sheet of reports"):
             draft.sheets.append(self._reports(draft))
-        _say_who_answered(draft, self.n, len(self.asked), self.digest)
+        _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
         draft.listings.append(
@@ -166,8 +166,9 @@ def decoded(codes: Codes, schema: Schema) -> list[list[str]]:
     ]
 
 
-def _say_who_answered(draft: Draft, n: int, asked: int, digest: bytes) -> None:
-    draft.find(f"{n} of {asked} parties answered.", counted=n, present=asked)
+def _say_who_answered(draft: Draft, n: int, asked: int, study: Setting, digest: bytes) -> None:
+    text = f"{how_many_answered(n, asked, study.expected)}."
+    draft.find(text, counted=n, present=asked, expected=study.expected)
     draft.quantities.append(announced_digest(digest))
 
 
@@ -313,7 +314,7 @@ class CollectedViews(Ending, frozen=True):
         with draft.part("the sheet of reports"):
             draft.sheets.append(self._reports_sheet())
         views = tuple(tuple(names[a] for a in view) for view in self.views)
-        _say_who_answered(draft, self.n, len(self.asked), self.digest)
+        _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
         column = Column(
@@ -350,11 +351,13 @@ class CollectedViews(Ending, frozen=True):
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────
 
 
-def _own_publication(asked: int, n: int, digest: bytes, own: Listing) -> Publication:
+def _own_publication(
+    study: Setting, asked: int, n: int, digest: bytes, own: Listing
+) -> Publication:
     draft = Draft()
     draft.find(
-        f"{n} of {asked} parties answered; what you reported is randomized. Estimates are in the "
-        "coordinator's result folder.",
+        f"{how_many_answered(n, asked, study.expected)}; what you reported is randomized. "
+        "Estimates are in the coordinator's result folder.",
         counted=n,
         present=asked,
     )
@@ -393,7 +396,7 @@ class AnsweredOne(Ending, frozen=True):
         own = zip(self.schema.attributes, self.reported, strict=True)
         rows = tuple((a.name, a.categories[code]) for a, code in own)
         listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
-        return _own_publication(self.asked, self.n, self.answers_digest, listed)
+        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
 
 
 class AnsweredOneView(Ending, frozen=True):
@@ -419,4 +422,4 @@ class AnsweredOneView(Ending, frozen=True):
         """What it was asked about."""
         column = Column(name="attributes", label="what your report was about", kind="attribute")
         listed = Listing(name="view", title="Your view", columns=(column,), rows=((self.view,),))
-        return _own_publication(self.asked, self.n, self.answers_digest, listed)
+        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
-from mpc_rr.errors import MpcRrError
+from mpc_rr.errors import MpcRrError, listing
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, RUN_BYTES
 from mpc_rr.network.lifecycle import Invitation, Join, Opening, Roster, RosterSeen, ShowPass
 from mpc_rr.network.sealed import Rejected, read
@@ -20,6 +20,8 @@ from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.publication.ending import Ending
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Study
+
+UNUSABLE = "it brings a key that cannot be used, or for which anybody could sign"
 
 
 @dataclass(kw_only=True)
@@ -68,6 +70,8 @@ def check_joins(transcript: StudyTranscript) -> None:
     invitation = first.message(Invitation)
     if invitation.study_digest != study.digest:
         raise first.wrong("it invites to another study than study.json")
+    if not invitation.identity.usable:
+        raise first.wrong(UNUSABLE)
     version = first.opened.envelope.header.version
     run = run_id(invitation, version)
     for line in transcript.lines:
@@ -79,6 +83,8 @@ def check_joins(transcript: StudyTranscript) -> None:
     passes = {} if study.registrar is None else transcript.at(LOBBY_SESSION, ShowPass.step)
     for name, line in sorted(transcript.at(LOBBY_SESSION, Join.step).items()):
         transcript.keys[name] = line.message(Join).identity
+        if not transcript.keys[name].usable:
+            raise line.wrong(UNUSABLE)
         transcript.met.append(line.number)
         if name in passes:
             transcript.met.append(passes[name].number)
@@ -109,7 +115,9 @@ def check_rosters(transcript: StudyTranscript) -> tuple[Roster, str]:
         for member in latest.members:
             if transcript.keys.get(member.name) != member.identity:
                 raise line.wrong(f"{member.name} did not join with the key it has here")
-        fault = roster_fault(latest, transcript.study, roster) or _exclusion_fault(latest, roster)
+        fault = roster_fault(latest, transcript.study, roster) or _exclusion_fault(
+            latest, roster, set(transcript.keys) - {COORDINATOR}
+        )
         if fault is not None or latest.attempt != number:
             raise line.wrong(fault or "it is of another attempt")
         roster = latest
@@ -117,13 +125,20 @@ def check_rosters(transcript: StudyTranscript) -> tuple[Roster, str]:
     return roster, session_name(attempts)
 
 
-def _exclusion_fault(roster: Roster, earlier: Roster | None) -> str | None:
-    """Why those it excludes cannot be those who were left out, or None."""
+def _exclusion_fault(roster: Roster, earlier: Roster | None, joined: set[str]) -> str | None:
+    """Why those it excludes cannot be those who were left out, or None.
+
+    Whoever joined is in the first roster, or named as excluded: nobody is left out unnamed.
+    """
     members = {member.name for member in roster.members}
     excluded = [exclusion.name for exclusion in roster.excluded]
     if members & set(excluded):
         return "somebody is in it and excluded"
-    if earlier is not None:
+    if earlier is None:
+        unnamed = joined - members - set(excluded)
+        if unnamed:
+            return f"joined, but neither in it nor excluded: {listing(unnamed)}"
+    else:
         known = len(earlier.excluded)
         lost = {member.name for member in earlier.members} - members
         if roster.excluded[:known] != earlier.excluded or set(excluded[known:]) != lost:

@@ -79,7 +79,7 @@ WHOLE = "result.json has the digest of transcript.jsonl"
 LINES = "every line of transcript.jsonl is a message of this study, labelled as it is signed"
 SIGNED = "every message is signed with the key with which its sender joined"
 RUN = "result.json names the run and the coordinator of the invitation"
-ROSTER = "the roster names only parties that joined"
+ROSTER = "the roster names only parties that joined, and leaves out only those it excludes"
 ADMITTED = "each party in the roster has a key of its own that the study's registrar admitted"
 STANDING = "nobody took part whose admission the registrar has withdrawn"
 ONCE = "the registrar admitted nobody twice"
@@ -647,8 +647,8 @@ class _Examined:
         return () if people is None else people.absent
 
     def _reasons(self) -> str:
-        signed = self.findings.confirmed(CLOSED)
-        if signed and self._as_the_ending_says and self._absent != self.closing.absent:
+        signed = self.findings.confirmed(CLOSED) and self._as_the_ending_says
+        if signed and self._absent != self.closing.absent:
             raise DoesNotHold("result.json: 'absent' is not what the coordinator signed")
         word = "the coordinator's word, which it signed" if signed else "the coordinator's word"
         excluded = sum(absence.how == "excluded" for absence in self._absent)

@@ -4,7 +4,7 @@ import html
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.errors import plain_lines
-from mpc_rr.privacy.disclosures import Privacy, bounded
+from mpc_rr.privacy.disclosures import Privacy, as_long_as, bounded
 from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
 from mpc_rr.show import charts
 from mpc_rr.show.words import Words, number, price
@@ -86,8 +86,10 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
     central = _epsilon(privacy.central_epsilon)
     if privacy.central_delta and privacy.central_epsilon is not None:
         central += f" (δ = {privacy.central_delta:.2g})"
+    most = privacy.local_withstands
+    rests = "" if most is None else f", {as_long_as(most)}"
     readings = [
-        ("whoever sees all that a party sent", _epsilon(privacy.local_epsilon)),
+        (f"whoever sees all that a party sent{rests}", _epsilon(privacy.local_epsilon)),
         ("as the paper counts it", _epsilon(privacy.claimed_epsilon)),
         ("whoever sees only totals", central),
     ]

@@ -66,7 +66,8 @@ def page(
     """The whole page. ``truth``: the true shares of each attribute, in a simulation."""
     words = Words(definition.schema, language)
     title = text_of(definition.title)
-    described = f"<p>{text_of(definition.description)}</p>" if definition.description else ""
+    told = text_of(definition.description)
+    described = f"<p>Its author writes:</p><blockquote>{told}</blockquote>" if told else ""
     parts = [
         f"<h1>{title}</h1>",
         f'<p class="dim">{text_of(f"study {file.study.name}, protocol {file.protocol.name}")}</p>',

@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from mpc_rr.agents.consent import Consent, Line, Question
-from mpc_rr.errors import InternalError, plain, plain_lines, quoted
+from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.privacy.disclosures import as_long_as
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
 from mpc_rr.show.terminal import say, show_publication
@@ -59,7 +60,7 @@ def show_consent(console: Console, means: Consent) -> None:
         console.print(_indented(_asked(asked)))
     say(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
-        about = ", ".join(map(quoted, told.event.attributes)) or "whatever you answer"
+        about = all_quoted(told.event.attributes) or "whatever you answer"
         console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {_cost_of(told)}"))
     say(console, _whole_record(means))
     for caution in (*means.compared, *means.cautions):
@@ -74,7 +75,7 @@ def show_consent(console: Console, means: Consent) -> None:
         say(
             console,
             f"Spent so far: {_epsilon(means.spent_before)}. After this study: "
-            f"{_epsilon(means.total)}.{within}",
+            f"{_epsilon(means.total)}{_if(means.total_withstands)}.{within}",
         )
 
 
@@ -87,11 +88,13 @@ def _asked(asked: Question) -> str:
     """A question by its true name first: what it is called elsewhere is its author's choice."""
     words = [word for word in dict.fromkeys((asked.label, asked.question)) if word != asked.name]
     called = "".join(f", {quoted(word)}" for word in words)
+    own = "" if asked.own is None else f"\n  your answer: {quoted(asked.own)}"
+    if asked.numbers:
+        return f"{quoted(asked.name)}{called}: {', '.join(asked.answers)}{own}"
     shown = [
-        name if name == title else f"{name} (shown as {quoted(title)})"
+        quoted(name) if name == title else f"{quoted(name)} (shown as {quoted(title)})"
         for name, title in asked.answers.items()
     ]
-    own = "" if asked.own is None else f"\n  your answer: {asked.own}"
     return f"{quoted(asked.name)}{called}: {', '.join(shown)}{own}"
 
 
@@ -107,9 +110,14 @@ def _cost_of(told: Line) -> str:
     return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes {sure})"
 
 
+def _if(withstands: int | None) -> str:
+    return "" if withstands is None else f", {as_long_as(withstands)}"
+
+
 def _whole_record(means: Consent) -> str:
     failing = f" (δ = {means.delta:.2g})" if means.delta else ""
-    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}. "
+    rests = "" if means.withstands is None else ", on a condition"
+    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}{rests}. "
     worst = f"For your whole record: {known}{means.in_words}"
     if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
@@ -138,6 +146,7 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
 def show_facts(console: Console, facts: dict[str, Any]) -> None:
     """Keys and values, a line each."""
     for key, value in facts.items():
-        apart = " " if key == "notes" else ", "
-        text = apart.join(value) if isinstance(value, list) else str(value)
+        text = str(value)
+        if isinstance(value, list):
+            text = " ".join(value) if key == "notes" else all_quoted(value)
         console.print(f"{key:<11} {escape(plain(text))}", highlight=False, soft_wrap=True)

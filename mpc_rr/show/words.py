@@ -57,7 +57,9 @@ def price(privacy: Privacy) -> str:
         return privacy.in_words.replace(" is seen", " was seen") if added_up else by_itself
     most = "at most " if any(event.at_most for event in privacy.events) else ""
     failing = f" (δ = {privacy.local_delta:.2g})" if privacy.local_delta else ""
-    spent = f"Taking part cost each party {most}ε = {privacy.local_epsilon:.3g}{failing} in all."
+    rests = "" if privacy.local_withstands is None else ", on a condition"
+    cost = f"{most}ε = {privacy.local_epsilon:.3g}{failing} in all{rests}."
+    spent = f"Taking part cost each party {cost}"
     return f"{spent} {privacy.in_words}"
 
 

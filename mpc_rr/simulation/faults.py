@@ -11,7 +11,7 @@ import msgspec
 
 from mpc_rr.errors import MpcRrError, StudyError
 from mpc_rr.network.envelope import Envelope, SignedEnvelope
-from mpc_rr.network.transport import Transport
+from mpc_rr.network.transport import Arrival, Transport
 from mpc_rr.randomness import Randomness
 
 
@@ -66,7 +66,7 @@ class FaultyTransport:
         self._silent_at = {f.step for f in faults.silent if f.party == name}
         self._crash_at = {f.step for f in faults.crash if f.party == name}
         self._silent = False
-        self._arrivals: asyncio.Queue[bytes | MpcRrError] = asyncio.Queue()
+        self._arrivals: asyncio.Queue[Arrival | MpcRrError] = asyncio.Queue()
         self._feeder: asyncio.Task[None] | None = None
 
     @property
@@ -86,6 +86,10 @@ class FaultyTransport:
     def route(self, target: str, address: str) -> None:
         """As the wrapped transport does."""
         self._inner.route(target, address)
+
+    def unroute(self, target: str) -> None:
+        """As the wrapped transport does."""
+        self._inner.unroute(target)
 
     def last_heard(self, address: str) -> float | None:
         """As the wrapped transport does."""
@@ -117,7 +121,7 @@ class FaultyTransport:
         """Whether the wrapped transport is."""
         return self._inner.behind
 
-    async def recv(self) -> bytes:
+    async def recv(self) -> Arrival:
         """The next message that the faults let through."""
         if not self._faults.disturb_network:
             return await self._inner.recv()
@@ -138,7 +142,7 @@ class FaultyTransport:
         shortest, longest = self._faults.delay_s
         while True:
             try:
-                raw = await self._inner.recv()
+                arrival = await self._inner.recv()
             except MpcRrError as error:
                 self._arrivals.put_nowait(error)
                 return
@@ -148,9 +152,9 @@ class FaultyTransport:
             delay_s = shortest + place * (longest - shortest)
             if held < self._faults.reorder:
                 delay_s += REORDER_HOLD_S
-            loop.call_later(delay_s, self._arrivals.put_nowait, raw)
+            loop.call_later(delay_s, self._arrivals.put_nowait, arrival)
             if twice < self._faults.duplicate:
-                loop.call_later(delay_s + REORDER_HOLD_S, self._arrivals.put_nowait, raw)
+                loop.call_later(delay_s + REORDER_HOLD_S, self._arrivals.put_nowait, arrival)
 
 
 def _step_of(raw: bytes) -> str:

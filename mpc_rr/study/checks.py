@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.errors import InputError, ScenarioError, one_line, plain, unprintable
+from mpc_rr.crypto.identity import is_sound_key
+from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
 from mpc_rr.network.envelope import NAME_RULE, is_name
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import UnknownProtocol, kind_of
@@ -46,19 +47,26 @@ def check_study(study: Study) -> None:
     if not is_name(study.name):
         raise ScenarioError(f"study: {study.name!r} is not a name ({NAME_RULE})")
     _check_parties(study)
-    if study.registrar is not None and not re.fullmatch(r"[0-9a-f]{64}", study.registrar):
-        raise ScenarioError(
-            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
-        )
+    _check_registrar(study.registrar)
     numbers = [a.name for a in study.schema.attributes if a.numeric]
     if numbers and not study.protocol.publishes_values:
         raise ScenarioError(
-            f"schema.{numbers[0]}: {study.protocol.name} counts categories; give bins instead of "
-            'type = "numeric"'
+            f"schema.{key(numbers[0])}: {study.protocol.name} counts categories; give bins instead "
+            'of type = "numeric"'
         )
     check_words(study)
     _check_protocol(study)
     _check_deadlines(study)
+
+
+def _check_registrar(registrar: str | None) -> None:
+    """Anybody can admit people in the name of a key for which anybody can sign."""
+    if registrar is None:
+        return
+    if not re.fullmatch(r"[0-9a-f]{64}", registrar) or not is_sound_key(bytes.fromhex(registrar)):
+        raise ScenarioError(
+            "registrar: give the 64 hexadecimal digits that `mpc-rr registrar new` prints"
+        )
 
 
 def _check_parties(study: Study) -> None:
@@ -93,7 +101,7 @@ def check_words(study: Study) -> None:
     for name in study.schema.names:
         if len(name) > LONGEST_NAME:
             raise ScenarioError(
-                f"schema.{one_line(name, LONGEST_NAME)}: a name has at most {LONGEST_NAME} "
+                f"schema.{key(name)}: a name has at most {LONGEST_NAME} "
                 f"characters, not {len(name):,}; say more in its label or question"
             )
     lines = [("description", line) for line in re.split("[\n\t]", study.description)]
@@ -111,9 +119,10 @@ def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
         yield field, value
     elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield from _texts(f"{field}.{key}", f"{key}")
-            yield from _texts(f"{field}.{key}", inner)
+        for name, inner in value.items():
+            place = f"{field}.{key(str(name))}"
+            yield from _texts(place, str(name))
+            yield from _texts(place, inner)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(field, inner)

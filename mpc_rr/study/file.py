@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, ScenarioError, SchemaError
+from mpc_rr.errors import DataError, ScenarioError, SchemaError, key, unprintable
 from mpc_rr.network.lifecycle import STEPS_AFTER_PROTOCOL, STEPS_BEFORE_PROTOCOL
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.randomness import SeededRandomness
@@ -23,6 +23,8 @@ from mpc_rr.study.definition import Deadlines, Parties, Study
 from mpc_rr.study.file_errors import in_plain_words
 from mpc_rr.study.generator import Generator
 from mpc_rr.study.records import read_csv, read_text
+
+LONGEST_FILE_NAME = 255
 
 
 class Scenario(msgspec.Struct, frozen=True):
@@ -164,8 +166,19 @@ def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
     if file.data.generator is not None:
         file.data.generator.check(study.schema)
     _check_faults(file.faults, study)
+    if file.data.csv is not None:
+        _check_file_name(file.data.csv)
     csv = path.parent / file.data.csv if file.data.csv is not None else None
     return Scenario(path, study, csv, file.data.generator, file.faults, file.seed)
+
+
+def _check_file_name(name: str) -> None:
+    """`ScenarioError` if errors that begin with it could be taken for other words of ours."""
+    fault = unprintable(name)
+    if fault is None and (len(name) > LONGEST_FILE_NAME or name.split(" ") != name.split()):
+        fault = f"a file name has at most {LONGEST_FILE_NAME} characters, and no spaces in a row"
+    if fault is not None:
+        raise ScenarioError(f"data.csv: {fault}")
 
 
 def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
@@ -173,7 +186,7 @@ def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
         return msgspec.convert(table, _AttributeTable)
     except msgspec.ValidationError as error:
         raise ScenarioError(
-            in_plain_words(error, _AttributeTable, start=f"schema.{name}")
+            in_plain_words(error, _AttributeTable, start=f"schema.{key(name)}")
         ) from None
 
 
@@ -192,8 +205,8 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         categories = interval_labels(bins)
     else:
         raise SchemaError(
-            f'schema.{name}: give its categories, or bins for numbers (or type = "numeric" with '
-            "lowest and highest, where values and not counts are published)"
+            f'schema.{key(name)}: give its categories, or bins for numbers (or type = "numeric" '
+            "with lowest and highest, where values and not counts are published)"
         )
     if table.missing is not None and table.missing not in categories:
         categories = (*categories, table.missing)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpc_rr.errors import DataError, plain
+from mpc_rr.errors import DataError, all_quoted
 from mpc_rr.publication.sheets import from_cell
 from mpc_rr.schema import Record, Schema
 
@@ -105,8 +105,7 @@ def _header(path: Path, rows: "_csv.Reader", wanted: Sequence[str]) -> list[str]
             raise DataError(f"{path}: column {name!r} is there twice")
     missing = [name for name in wanted if name not in columns]
     if missing:
-        there = plain(", ".join(columns))
-        raise DataError(f"{path}: there is no column {missing[0]!r}; it has {there}")
+        raise DataError(f"{path}: there is no column {missing[0]!r}; it has {all_quoted(columns)}")
     return columns
 
 

@@ -517,9 +517,9 @@ def test_the_screen_shows_true_names_and_ones_own_answer():
     narrow = io.StringIO()
     show_consent(Console(file=narrow, width=100), consent_to(padded, Account()))
     assert narrow.getvalue().count("\nFor your whole record") == 1  # ours
-    answers = "positive (shown as “blue”), negative (shown as “red”)"
+    answers = "“positive” (shown as “blue”), “negative” (shown as “red”)"
     assert f"    “hiv”, “favourite colour”: {answers}" in said
-    assert "      your answer: positive" in said
+    assert "      your answer: “positive”" in said
     assert "    What you would disclose:" in said
     assert said.count("\nWhat you would disclose") == 1
     assert "“hiv”, “a1”: randomized" in said

@@ -284,6 +284,24 @@ def test_keys_that_cannot_be_used_are_refused_at_the_door(change, says):
     assert says in str(ends[LIAR])
 
 
+class Anybody(Party):
+    """Its signing key is the neutral element: everybody can sign for it, whatever is said."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        neutral = bytes([1]) + bytes(31)
+        self._identity.public = PublicIdentity(neutral, self._identity.public.sealing)
+        self._identity.sign = lambda _: neutral + bytes(32)
+
+
+def test_a_key_that_anybody_can_sign_for_is_not_admitted():
+    study = make_study(5, SIZES, minimum=4, lobby_s=3)
+    outcome, ends = simulate(study, RECORDS, parties={LIAR: Anybody})
+    assert outcome.result.n == 4
+    assert LIAR not in outcome.members
+    survivors_have_the_right_result(ends)
+
+
 class Objector(Party):
     """Accuses somebody before there is anything to accuse anybody of."""
 

@@ -66,3 +66,32 @@ def test_a_party_stopped_before_the_sum_is_left_out_at_once():
     }
     assert outcome.result.n == 4
     assert sum(getattr(end, "n", None) == 4 for end in ends.values()) == 4
+
+
+def test_a_host_that_is_stopped_waits_for_the_last_words_of_all_its_parties():
+    """Once it wrote as soon as the first of them had spoken."""
+
+    class Stopped:
+        def __init__(self, name, words_s):
+            self.name, self._words_s, self.receipt = name, words_s, ()
+
+        async def run(self):
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await asyncio.sleep(self._words_s)
+                self.receipt = (b"its last word",)
+
+    async def main():
+        receipts = []
+        parties = [Stopped("brief", 0), Stopped("slow", 1.5)]
+        running = asyncio.create_task(
+            run_parties(parties, lambda ends: receipts.extend(e.receipt for e in ends.values()))
+        )
+        await asyncio.sleep(1)
+        running.cancel()
+        await asyncio.wait([running])
+        assert running.cancelled()
+        return receipts
+
+    assert run_virtual(main()) == [(b"its last word",)] * 2

@@ -16,7 +16,7 @@ from mpc_rr.errors import Dropout, MpcRrError, Refused
 from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.lifecycle import Welcome
 from mpc_rr.network.mailbox import Mailbox
-from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
@@ -71,6 +71,14 @@ def test_who_comes_when_all_is_over_is_told_that_nobody_answers():
     _, _, guest = run_with_guest(guest_named("late"), start_after_s=60)
     assert isinstance(guest, Dropout)
     assert "no coordinator of study 'test-study' answered within 30 s" in str(guest)
+
+
+def test_who_was_cut_off_is_told_so_besides_what_else_may_be_the_reason(monkeypatch):
+    """Once a moment without connection took the place of all other reasons."""
+    monkeypatch.setattr(MemoryTransport, "cut_off", lambda *_: "no connection for 7 s")
+    _, _, guest = run_with_guest(guest_named("late"), start_after_s=60)
+    assert "is it running, on this broker" in str(guest)
+    assert str(guest).endswith("; no connection for 7 s")
 
 
 def test_one_too_many_is_told():
@@ -180,11 +188,11 @@ def test_who_hears_everything_when_all_is_over_answers_nothing():
         send, recv = end.send, end.recv
 
         async def late():
-            raw = await recv()
-            if b"opening" in raw and not hung:
+            arrival = await recv()
+            if b"opening" in arrival.raw and not hung:
                 hung.append(True)
                 await asyncio.sleep(25)
-            return raw
+            return arrival
 
         async def kept(target, raw):
             sent.append(raw)

@@ -14,7 +14,7 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.withdrawals import withdrawals_text
 from mpc_rr.crypto.admission import Credential, Pass, SigningKey, admitted, pass_fault
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import InputError, Misconduct, Refused
+from mpc_rr.errors import InputError, Misconduct, Refused, ScenarioError
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, WIRE_VERSION, Header
 from mpc_rr.network.lifecycle import Hello, Passes, ShowPass
 from mpc_rr.network.mailbox import Mailbox
@@ -25,6 +25,7 @@ from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import STANDING, verify
 from mpc_rr.running import run_study
+from mpc_rr.study.checks import check_study
 
 REGISTRAR = SigningKey.draw(SeededRandomness(1))
 PEOPLES_KEYS = {name: SigningKey.draw(SeededRandomness(name.encode())) for name in NAMES}
@@ -253,19 +254,26 @@ FIELD = 2**255 - 19
 ORDER_8 = "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc"
 
 
-@pytest.mark.parametrize(
-    "weak",
-    [
-        bytes(32),
-        (1).to_bytes(32, "little"),
-        (1 | 1 << 255).to_bytes(32, "little"),
-        (FIELD - 1).to_bytes(32, "little"),
-        FIELD.to_bytes(32, "little"),
-        (FIELD + 1).to_bytes(32, "little"),
-        bytes.fromhex(ORDER_8 + "05"),
-        bytes.fromhex(ORDER_8 + "85"),
-    ],
-)
+WEAK = [
+    bytes(32),
+    (1).to_bytes(32, "little"),
+    (1 | 1 << 255).to_bytes(32, "little"),
+    (FIELD - 1).to_bytes(32, "little"),
+    FIELD.to_bytes(32, "little"),
+    (FIELD + 1).to_bytes(32, "little"),
+    bytes.fromhex(ORDER_8 + "05"),
+    bytes.fromhex(ORDER_8 + "85"),
+]
+
+
+@pytest.mark.parametrize("weak", WEAK)
+def test_a_study_names_no_registrar_for_whom_anybody_can_sign(weak):
+    """It would be open to everybody, and say that it is not."""
+    with pytest.raises(ScenarioError, match="registrar: give the 64 hexadecimal digits"):
+        check_study(msgspec.structs.replace(STUDY, registrar=weak.hex()))
+
+
+@pytest.mark.parametrize("weak", WEAK)
 def test_a_key_for_which_anybody_can_sign_is_nobodys(weak):
     """Of small order, or written in a second way: its registrar may have been careless."""
     assert not admitted(REGISTRAR.public, STUDY.digest, weak, REGISTRAR.admit(STUDY.digest, weak))

@@ -19,7 +19,7 @@ from mpc_rr.agents.roster import join_claim, roster_digest, run_id
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import InputError, Misconduct
+from mpc_rr.errors import InputError, Misconduct, MpcRrError
 from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
 from mpc_rr.network.lifecycle import (
     Exclusion,
@@ -101,6 +101,9 @@ class Letters:
 
     def route(self, target, address):
         self.heard[address] = asyncio.get_running_loop().time()
+
+    def unroute(self, target):
+        pass
 
     def last_heard(self, address):
         return self.heard.get(address)
@@ -197,7 +200,7 @@ def test_strangers_cannot_make_the_coordinator_write_without_bound():
                 await asyncio.sleep(0.001)
         await asyncio.sleep(1)
         assert len(letters.sent) == coordinating.ANSWERS_UNDER_WAY
-        assert boss._hellos.held_bytes <= coordinating.HELLO_BYTES
+        assert boss._hellos._total <= coordinating.HELLO_BYTES
         assert boss.mailbox.rejected["flooding"] > 10_000
         running.cancel()
         await running
@@ -211,6 +214,28 @@ def join(desk, who, name="ann", address="box/ann", author=None, run=None):
     claim = join_claim(run, name, who.public)
     proof = (author or who).possession(desk.mailbox.identity.public.sealing, claim)
     return Join(who.public, address, proof)
+
+
+def test_answers_go_to_the_mailbox_from_which_the_question_came(desk):
+    """Once a hello's lane was the mailbox that it claimed: one connection filled all of them."""
+    entry = letter(join(desk, ANN), ANN, sender="ann", target=COORDINATOR, run=desk.mailbox.run)
+    for raw in (hello(ANN), entry):
+        for elsewhere in ("mallory", "bo", "box/ann", ""):
+            desk.mailbox.accept(raw, elsewhere)
+    assert desk.mailbox.rejected == {"other mailbox": 8}
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 0
+    desk.mailbox.accept(hello(ANN), "box")
+    desk.mailbox.accept(entry, "box")
+    assert len(desk.boss._hellos) == len(desk.boss._seats) == 1
+
+
+def test_hellos_of_version_1_have_no_mailbox_and_one_lane(desk):
+    for number in range(50):
+        desk.mailbox.accept(hello(ANN, version=1, address=f"mailbox-{number}/ann"), "")
+    assert len(desk.boss._hellos) == 50
+    assert len(desk.boss._hellos._lanes) == 1
+    desk.mailbox.accept(hello(ANN, version=1), "mallory")
+    assert len(desk.boss._hellos) == 50
 
 
 def test_whoever_does_not_prove_that_the_keys_are_its_own_is_turned_away(desk):
@@ -382,6 +407,44 @@ def test_a_roster_is_not_closed_with_one_whom_the_broker_has_just_missed():
     in_the_lobby(act)
 
 
+def test_a_lobby_that_was_full_twice_within_a_moment_disturbs_no_round():
+    """Once one batch of a stranger ended the study: the second news was raised in its first wait,
+    as a failure of the protocol or, before that, with a trace and no verdict at all."""
+    gone, again, late = (Identity(SeededRandomness(seed)) for seed in (51, 52, 53))
+
+    async def act(boss, letters):
+        joins = people(boss, letters)
+        joins(gone, "x", "box/x")
+        letters.heard["box/x"] = -math.inf
+        for name, who in (("ann", ANN), ("ben", BEN), ("cat", IMPOSTOR)):
+            joins(who, name, f"box/{name}")
+        joins(again, "x", "new/x")  # full again, by taking the place of one who is gone
+        joins(late, "late", "box/late")
+        await asyncio.sleep(1)
+        assert boss.progress.state is State.ROSTER
+        assert boss.progress.wanted == 4
+        assert not boss.mailbox._news
+
+    in_the_lobby(act)
+
+
+@pytest.mark.parametrize("where", ["_lobby", "_show_roster"])
+def test_a_coordinator_whose_program_fails_pronounces_a_verdict_all_the_same(where, monkeypatch):
+    """Once it ended with a trace: no verdict for those who waited, and no folder."""
+
+    async def broken(*_):
+        raise KeyError("what nobody thought of")
+
+    monkeypatch.setattr(Coordinator, where, broken)
+    outcome, ends = simulate(STUDY, RECORDS)
+    assert outcome.result is None
+    assert isinstance(outcome.fault, KeyError)
+    assert "the coordinator's program failed (KeyError: 'what nobody" in outcome.cause
+    assert all(isinstance(end, MpcRrError) for end in ends.values())
+    if where == "_show_roster":
+        assert all("the coordinator's program failed" in str(end) for end in ends.values())
+
+
 @pytest.mark.parametrize(
     ("act", "cut_off", "why"),
     [
@@ -551,6 +614,18 @@ def test_a_second_coordinator_cannot_refuse_whom_the_first_invited(guest):
     assert guest.gets(msgspec.structs.replace(refusal, identity=BOSS.public), IMPOSTOR) == [
         "bad signature"
     ]
+
+
+def test_a_second_coordinator_of_another_study_does_not_end_whom_the_first_invited(guest):
+    """Once its study file, which is not ours, was said to be the coordinator's."""
+    assert guest.gets(guest.invitation) == []
+    useless = msgspec.structs.replace(IMPOSTOR.public, sealing=bytes(32))
+    for other in (
+        Invitation(IMPOSTOR.public, bytes(32), bytes(16), guest.identity.digest),
+        Invitation(useless, STUDY.digest, bytes(16), guest.identity.digest),
+    ):
+        assert guest.gets(other, IMPOSTOR) == ["other coordinator"]
+    assert not [news for news in guest.mailbox._news if isinstance(news, MpcRrError)]
 
 
 def test_a_welcome_is_for_whom_it_names(guest):

@@ -306,7 +306,7 @@ def test_a_value_that_the_mask_cannot_give_has_no_candidates():
         ("swap:0", AGE, "between 0 and 100"),
         ("swap:101", AGE, "between 0 and 100"),
         ("noise:0", AGE, "at least one step"),
-        ("noise:nan", AGE, "at least one step"),
+        ("noise:nan", AGE, "is not a number"),
         ("noise:1e30", AGE, "no wider than"),
         ("noise:lots", AGE, "'lots' is not a number"),
         ("none:3", AGE, "is not none, noise:WIDTH or swap:PERCENT"),

@@ -132,7 +132,7 @@ def test_who_has_answered_without_bound_can_answer_the_same_again(here, tmp_path
     books = tmp_path / "books"
     code, _, err = here("party", GROUPS, "--explain", "--state", books, "--budget", "3")
     assert code == 2
-    assert_one_line(err, "no ε bounds what this would disclose (told to everybody: zip, age)")
+    assert_one_line(err, "no ε bounds what this would disclose (told to everybody: “zip”, “age”)")
 
 
 def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
@@ -143,7 +143,7 @@ def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
     folder = tmp_path / "out"
     code, out, err = here("run", tmp_path / "study.toml", "--transport", "memory", "--out", folder)
     assert code == 0, err
-    note = "1 group gives salary away, because all members have the same in it: 1."
+    note = "1 group gives “salary” away, because all members have the same in it: 1."
     assert note in " ".join(out.split())
     here("report", folder)
     assert note in (folder / "report.html").read_text()

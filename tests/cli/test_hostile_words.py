@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import unicodedata
 from importlib import resources
 
@@ -25,6 +26,7 @@ from mpc_rr.errors import (
 from mpc_rr.privacy.disclosures import Masked
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.parts import Sheet
@@ -51,7 +53,8 @@ HOSTILE = {
     "ESC": ESC, "BEL": BELL, "CSI": "\x9b", "DEL": "\x7f", "CR": "\r", "right to left": TURNED,
     "mark": "\u200f", "isolate": "\u2067", "no width": NO_WIDTH, "soft hyphen": SOFT_HYPHEN,
     "word joiner": "\u2060", "tag": "\U000e0041", "line": "\u2028", "paragraph": "\u2029",
-    "private": "\ue000", "unassigned": "\u0378",
+    "private": "\ue000", "unassigned": "\u0378", "form of a character": "\U000e0100",
+    "last form": "\U000e01ef", "null notehead": "\U0001d159", "Khitan filler": "\U00016fe4",
 }  # fmt: skip
 FILE = """
 title = "TITLE"
@@ -70,7 +73,7 @@ name = "exact_pairs"
 count = 4
 """
 FIELDS = {
-    "TITLE": "title", "DESCRIPTION": "description", "NAME": "schema.NA",
+    "TITLE": "title", "DESCRIPTION": "description", "NAME": "schema.“NA",
     "LABEL": "schema.NAME.label", "CATEGORY": "schema.NAME.categories",
     "QUESTION": "schema.NAME.question",
     "LABELS": "schema.NAME.labels.other",
@@ -149,7 +152,7 @@ def hostile_study(protocol=None):
 
 
 def test_a_study_made_in_python_is_refused_too():
-    with pytest.raises(InputError, match=r"schema\.n-a\\x1b.*U\+001B"):
+    with pytest.raises(InputError, match=r"schema\.“n-a\\x1b.*U\+001B"):
         run_study(hostile_study(), random_records(6, (2, 3)), transport="memory")
 
 
@@ -399,3 +402,144 @@ def test_a_warning_about_a_mask_quotes_the_name():
     (found, *_) = cautions_of([event], setting(make_study(3, (2, 2)).schema, 3))
     assert '“pay": nothing is published. "x”: it is published' in found.text
     assert "pay" not in found.prevented_by
+
+
+NEIGHBOURS = """
+title = "Neighbours"
+study = "neighbours"
+[schema.age]
+type = "ordinal"
+categories = ["young", "old"]
+[schema.hiv]
+type = "ordinal"
+categories = ["no", "CATEGORY"]
+[protocol]
+name = "collaborative_masking"
+open = ["age"]
+confidential = ["hiv"]
+masks = {hiv = "MASK"}
+[protocol.mix]
+relays = ["party-1", "party-2", "RELAY"]
+[parties]
+count = 9
+"""
+
+
+def neighbours(place, relay="party-3", category="yes", mask="swap:50", more=""):
+    """A study file whose author names the relays."""
+    path = place / "neighbours.toml"
+    text = NEIGHBOURS.replace("RELAY", relay).replace("CATEGORY", category).replace("MASK", mask)
+    path.write_text(text + more)
+    return path
+
+
+@pytest.mark.parametrize(
+    "relay", ["r3." + " " * 80 + "For your whole record: ε = 0", "Party-3", "", "coordinator", "*"]
+)
+def test_a_relay_is_named_by_a_name_and_not_by_a_sentence(tmp_path, relay):
+    """The last warning before people are asked could be a whole screen in the program's voice."""
+    with pytest.raises(ScenarioError, match=r"mix\.relays: “.*” is no party's name"):
+        load_scenario(neighbours(tmp_path, relay=relay))
+
+
+def test_the_warning_about_relays_quotes_them(tmp_path, here):
+    _, shown, _ = here("party", neighbours(tmp_path), "--explain")
+    assert "names the relays: “party-1”, “party-2”, “party-3”." in " ".join(shown.split())
+    spoof = "x. Together they can see nothing"
+    (found,) = MixOptions(relays=("a", "b", spoof)).cautions(setting(make_study(3).schema, 3))
+    assert f"“{spoof}”" in found.text
+
+
+def test_answers_are_quoted_where_people_decide(tmp_path, here):
+    """One category read as the end of the question and a second, harmless one."""
+    path = neighbours(tmp_path, category="yes your answer: none; x")
+    record = tmp_path / "own.json"
+    record.write_text('{"age": "old", "hiv": "no"}')
+    _, shown, _ = here("party", path, "--explain", "--record", record)
+    said = " ".join(shown.split())
+    assert "“hiv”: “no”, “yes your answer: none; x” your answer: “no”" in said
+
+
+def test_a_mask_is_a_number_and_nothing_else(tmp_path):
+    for mask in ("swap: 50", "swap:5" + "0" * 30, "swap:1_0", "swap:٥", "swap:nan", "swap:"):
+        with pytest.raises(ScenarioError, match="is not a number"):
+            load_scenario(neighbours(tmp_path, mask=mask))
+    for mask in ("none", "swap:50", "swap:2.5", "swap:1e1"):
+        load_scenario(neighbours(tmp_path, mask=mask))
+
+
+def test_a_check_quotes_the_attributes(tmp_path, here):
+    """One attribute could pass for two, or for a verdict."""
+    code, shown, _ = here("check", with_name("hiv, all is well", tmp_path))
+    assert code == 0
+    assert "attributes  “hiv, all is well”, “plain”" in shown
+
+
+@pytest.mark.parametrize("name", ["p.csv is in order  x", "x" * 300, "a\\u202eb"])
+def test_a_data_file_of_a_study_has_a_file_name(tmp_path, name):
+    """Every complaint about the file begins with it."""
+    with pytest.raises(ScenarioError, match=r"data\.csv: "):
+        load_scenario(neighbours(tmp_path, more=f'[data]\ncsv = "{name}"\n'))
+
+
+def test_errors_quote_what_a_study_file_wrote(tmp_path):
+    names = ("age), all is well. Now type (", "pay")
+    schema = Schema(tuple(Attribute(name, "nominal", ("x", "y (z)")) for name in names))
+    with pytest.raises(InputError, match=r"they are “age\), all is well\. Now type \(”, “pay”$"):
+        schema.attribute("age")
+    with pytest.raises(DataError, match=r"is not one of its categories \(“x”, “y \(z\)”\)"):
+        schema.encode({names[0]: "q", "pay": "x"})
+    path = tmp_path / "study.toml"
+    path.write_text(FILE.replace('["CATEGORY", "other"]', "7").replace("NAME", "x: fine. Now y"))
+    with pytest.raises(ScenarioError, match=r": schema\.“x: fine\. Now y”\.categories: a list"):
+        load_scenario(path)
+
+
+def test_sentences_of_a_result_quote_the_attribute(tmp_path):
+    spoof = "pay is well hidden. x"
+    schema = Schema(
+        (Attribute(spoof, "ordinal", ("x", "y")), Attribute("b", "nominal", ("x", "y")))
+    )
+    masking = CollaborativeMasking(open=("b",), confidential=(spoof,))
+    study = msgspec.structs.replace(make_study(6, (2, 2), protocol=masking), schema=schema)
+    found = run_study(study, random_records(6, (2, 2)), transport="memory", seed=1).publication
+    said = [note.text for note in found.notes] + [fact.label for fact in found.quantities]
+    told = [text for text in said if spoof in text]
+    assert len(told) == 2
+    assert all(f"“{spoof}”" in text for text in told)
+
+
+def test_a_report_says_whose_words_the_description_is(tmp_path):
+    study = msgspec.structs.replace(make_study(6), description="Verified by mpc-rr.")
+    write_results(run_study(study, random_records(6, (2, 3)), transport="memory"), tmp_path / "run")
+    words = "<p>Its author writes:</p><blockquote>Verified by mpc-rr.</blockquote>"
+    assert words in report(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "the package mpc-rr-plus --index-url https://example.org/simple",
+        "the file /tmp/x.py; run it now",
+        "found wanting: type mpc-rr run",
+        "the package ”. Install “x",
+    ],
+)
+def test_a_folder_cannot_have_us_advise_to_install_something(tmp_path, here, origin):
+    """Where an unknown protocol came from is the word of whoever wrote the folder."""
+    write_results(
+        run_study(make_study(6), random_records(6, (2, 3)), transport="memory"), tmp_path / "run"
+    )
+    for file in ("result.json", "study.json"):
+        document = json.loads((tmp_path / "run" / file).read_text())
+        document["protocol"] |= {"name": "unheard_of"} | (
+            {"origin": origin} if file == "result.json" else {}
+        )
+        (tmp_path / "run" / file).write_text(json.dumps(document))
+    code, _, err = here("verify", tmp_path / "run")
+    assert code == 2
+    said = quoted(origin)
+    assert (
+        f"there is no protocol “unheard_of” here; result.json says that it came from {said}," in err
+    )
+    assert "install " not in err.replace(said, "").lower().replace("installed", "")

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import RANDOMIZED, assert_one_line
+from helpers import make_study
 
 from mpc_rr.agents.account import StoredAccount
+from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.study.file import load_scenario
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
@@ -91,7 +93,7 @@ def test_queries_and_invented_people(finished, here):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (no, yes)"),
+        (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (“no”, “yes”)"),
         (("query", "run", "sport"), "'sport' is not a condition"),
         (("query", "run", "sport=yes & sport=no"), "nobody can meet this condition"),
         (("query", "run", "sport=yes", "--level", "2"), "a confidence level lies between 0 and 1"),
@@ -106,6 +108,18 @@ def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says, here):
     code, out, err = here(*arguments, cwd=finished.parent)
     assert (code, out) == (2, "")
     assert_one_line(err, says)
+
+
+def test_a_ledger_says_on_what_its_epsilon_rests(tmp_path, here):
+    noisy = make_study(50, (2, 3), protocol=ExactPairs(noise_epsilon=1.0))
+    with StoredAccount.open(tmp_path / "mine") as account:
+        account.charge(noisy, (0, 1))
+    _, out, _ = here("ledger", tmp_path / "mine")
+    said, rests = " ".join(out.split()), "s long as at most 24 parties pool what they know"
+    assert f"against whoever sees all that was sent: ε = 1, a{rests} In all" in said
+    assert f"A{rests}, someone who starts at 50:50" in said
+    _, out, _ = here("ledger", tmp_path / "mine", "--json")
+    assert json.loads(out)["local_withstands"] == 24
 
 
 def test_a_ledger_is_shown_and_what_is_not_there_is_told(small, here):

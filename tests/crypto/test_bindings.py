@@ -171,6 +171,28 @@ def test_an_identity_has_two_different_keys():
     assert not PublicIdentity(ANNS.signing, bytes(32)).usable
 
 
+NEUTRAL = bytes([1]) + bytes(31)
+BY_NOBODY = NEUTRAL + bytes(32)
+"""A signature without a key: R is the neutral element, S is 0."""
+
+
+@pytest.mark.parametrize("weak", [NEUTRAL, bytes([1]) + bytes(30) + bytes([128]), bytes(32)])
+def test_a_key_that_anybody_can_sign_for_is_no_identity(weak):
+    """Whoever had a folder could sign in the name of its coordinator."""
+    nobody = PublicIdentity(weak, ANNS.sealing)
+    assert not nobody.usable
+    assert not nobody.verify(BY_NOBODY, b"anything")
+
+
+def test_a_registrar_whom_anybody_can_sign_for_admits_and_withdraws_nobody():
+    """Everybody was the registrar of a study that named such a key."""
+    assert not admitted(NEUTRAL, STUDY, ANN.public, BY_NOBODY)
+    shown = Pass(ANN.public, BY_NOBODY, ANN.prove(RUN, ANNS))
+    assert "has not admitted it" in pass_fault(shown, NEUTRAL, STUDY, RUN, ANNS)
+    listed = Withdrawals(STUDY, 2**63, (ANN.public,), BY_NOBODY)
+    assert "has not signed it" in withdrawals_fault(listed, NEUTRAL, STUDY)
+
+
 def test_a_fingerprint_is_of_both_keys():
     assert ANNS.fingerprint == "8848a144389330ae59a71267966dce73"
     for other in (

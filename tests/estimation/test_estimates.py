@@ -56,7 +56,7 @@ def test_conditions_are_understood(text, wanted):
         ("sex", "is not a condition"),
         ("sex=Female &", "is not a condition"),
         ("=Female", "is not a condition"),
-        ("zip=1", "no attribute 'zip'; they are sex, income"),
+        ("zip=1", "no attribute 'zip'; they are “sex”, “income”"),
         ("sex=female", "did you mean 'Female'"),
         ('sex="Female', "not closed"),
         ("sex=Female|", "is not a value"),

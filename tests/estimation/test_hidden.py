@@ -7,8 +7,10 @@ from mpc_rr.estimation.dependence import abs_pearson_r, cramers_v
 from mpc_rr.estimation.hidden import HiddenCounts
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.suppression import HIDDEN, suppress
+from mpc_rr.schema import Attribute
 
 SIZES = (2, 3, 4)
+NOMINAL, ORDINAL = ((Attribute("a", kind, ("x", "y")),) * 2 for kind in ("nominal", "ordinal"))
 
 
 def tables_of(n, seed):
@@ -34,19 +36,19 @@ def test_the_truth_lies_within_the_limits(seed):
     shown = suppress(layout, tables, 4)
     hidden = HiddenCounts(layout, shown, n)
     for number, table in enumerate(tables):
-        found = hidden.strength(number, both_ordinal=False)
+        found = hidden.strength(number, NOMINAL)
         assert found.low - 1e-6 <= cramers_v(table).value <= found.high + 1e-6
-        found = hidden.strength(number, both_ordinal=True)
+        found = hidden.strength(number, ORDINAL)
         assert max(-found.high, found.low) - 1e-9 <= abs_pearson_r(table).value
         assert abs_pearson_r(table).value <= max(abs(found.low), found.high) + 1e-9
         if not (shown[number] == HIDDEN).any():
-            found = hidden.strength(number, both_ordinal=False)
+            found = hidden.strength(number, NOMINAL)
             assert found.value is None or found.high - found.low < 1e-6
 
 
 def test_margins_that_are_hidden_tell_nothing():
     layout = PairLayout((2, 2, 2))
     shown = [np.full((2, 2), HIDDEN) for _ in layout.pairs]
-    found = HiddenCounts(layout, shown, 50).strength(0, both_ordinal=False)
+    found = HiddenCounts(layout, shown, 50).strength(0, NOMINAL)
     assert (found.value, found.low, found.high) == (None, 0.0, 1.0)
     assert found.verdict == "cannot be told"

@@ -1,5 +1,6 @@
 """Dependences with limits and verdicts."""
 
+import msgspec
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -8,8 +9,9 @@ from mpc_rr.estimation.dependence import abs_pearson_r, cramers_v
 from mpc_rr.estimation.distribution import unbiased
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import KeepOrUniform
-from mpc_rr.estimation.strength import cramers_v_strength, pearson_strength
+from mpc_rr.estimation.strength import Strength, cramers_v_strength, pearson_strength, strength
 from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, RandomizedReports
+from mpc_rr.schema import Attribute
 
 A, B = np.array([0.5, 0.3, 0.2]), np.array([0.4, 0.3, 0.2, 0.1])
 NONE = np.outer(A, B)
@@ -64,6 +66,13 @@ def test_limits_hold_the_truth(keep, n):
     assert inside_r >= 69
 
 
+def test_a_correlation_is_told_as_rarely_by_chance_as_a_v():
+    """Its limits are of 95 %; that there is one is said only where chance does so in 2 %."""
+    assert Strength("pearson_r", 0.2, 0.01, 0.39, 0.04, by_chance=0.04).verdict == "cannot be told"
+    assert Strength("pearson_r", 0.15, 0.01, 0.29, 0.04, by_chance=0.04).verdict == "at most"
+    assert Strength("pearson_r", 0.2, 0.02, 0.38, 0.01, by_chance=0.01).verdict == "at least"
+
+
 def test_much_noise_tells_nothing_and_says_so():
     """With noise in the sum a true 0.814 was printed as 0.000, and drawn as independent."""
     rng = np.random.default_rng(1)
@@ -107,3 +116,62 @@ def test_of_the_respondents_exact_counts_leave_nothing_open():
     found = cramers_v_strength(estimate, uncertainty, "respondents")
     assert found.low == found.high == pytest.approx(cramers_v(estimate).value)
     assert found.p_value is None
+
+
+# ── Missing answers ────────────────────────────────────────────────────────────────────────────
+
+MOOD, HEALTH = (
+    Attribute(name, "ordinal", ("low", "middle", "high", "no answer"), missing="no answer")
+    for name in ("mood", "health")
+)
+
+
+def with_silence(rng, n=800):
+    """Independent answers; a third of the people answer neither question."""
+    answers = rng.integers(0, 3, (n, 2))
+    answers[rng.random(n) < 1 / 3] = 3
+    return np.bincount(answers[:, 0] * 4 + answers[:, 1], minlength=16).reshape(4, 4)
+
+
+@pytest.mark.parametrize("kind", ["ordinal", "nominal"])
+def test_who_answers_nothing_has_no_rank_and_makes_no_dependence(kind):
+    """Silence counted as the highest rank: 0.638, p = 1e-35, where answers were independent."""
+    both = tuple(msgspec.structs.replace(a, type=kind) for a in (MOOD, HEALTH))
+    counts = with_silence(np.random.default_rng(2))
+    found = strength(counts / 800, ExactCounts(800), both)
+    assert found.verdict != "at least"
+    assert abs(found.value) < 0.12
+    assert found.answered == pytest.approx(counts[:3, :3].sum())
+    silent = strength(counts / 800, ExactCounts(800), (A_ALL, A_ALL))
+    assert silent.value > 0.6
+
+
+A_ALL = Attribute("all", "ordinal", ("low", "middle", "high", "highest"))
+
+
+def test_among_those_who_answered_counts_are_as_if_nobody_else_had_been_asked():
+    counts = with_silence(np.random.default_rng(3))
+    answered = counts[:3, :3]
+    alone = pearson_strength(answered / answered.sum(), ExactCounts(answered.sum()))
+    among = strength(counts / 800, ExactCounts(800), (MOOD, HEALTH))
+    for field in ("value", "low", "high", "p_value"):
+        assert getattr(among, field) == pytest.approx(getattr(alone, field), abs=1e-6)
+    both = tuple(msgspec.structs.replace(a, type="nominal") for a in (MOOD, HEALTH))
+    alone = cramers_v_strength(answered / answered.sum(), ExactCounts(answered.sum()))
+    among = strength(counts / 800, ExactCounts(800), both)
+    for field in ("value", "low", "high", "p_value"):
+        assert getattr(among, field) == pytest.approx(getattr(alone, field), abs=1e-6)
+
+
+@pytest.mark.parametrize("keep", [0.8, 0.5])
+def test_limits_among_those_who_answered_hold_where_answers_are_randomized(keep):
+    """2 % said to depend by chance; more than 10 of 150: once in a thousand, seeds are fixed."""
+    rng, matrix = np.random.default_rng(4), Kronecker([KeepOrUniform(4, keep)] * 2)
+    dense, said = np.kron(*(m.dense() for m in matrix.matrices)), []
+    for _ in range(150):
+        counts = with_silence(rng)
+        told = sum(rng.multinomial(c, row) for c, row in zip(counts.ravel(), dense, strict=True))
+        estimate = unbiased(told.reshape(4, 4), matrix).shares
+        said.append(strength(estimate, RandomizedReports(800, matrix), (MOOD, HEALTH)))
+    assert sum(found.verdict == "at least" for found in said) <= 10
+    assert sum(found.low <= 0 <= found.high for found in said) >= 135

@@ -18,7 +18,7 @@ def test_what_one_sender_puts_in_comes_out_in_its_order(items):
     for number, (sender, size) in enumerate(items):
         assert queue.put(sender, (sender, number), size) == 0
     out = [queue.get() for _ in range(len(items))]
-    assert len(queue) == queue.held_bytes == 0
+    assert len(queue) == queue._total == 0
     for sender in "abcdef":
         assert [n for s, n in out if s == sender] == [
             n for n, (s, _) in enumerate(items) if s == sender
@@ -31,11 +31,11 @@ def test_it_never_holds_more_than_it_may(items, most):
     lost = 0
     for sender, size in items:
         lost += queue.put(sender, sender, size)
-        assert queue.held_bytes <= most
+        assert queue._total <= most
     assert len(queue) + lost == len(items)
     for _ in range(len(queue)):
         queue.get()
-    assert queue.held_bytes == 0
+    assert queue._total == 0
     with pytest.raises(IndexError):
         queue.get()
 

@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc_rr.network.fragments import Assembler, batch, cut, unbatch
+from mpc_rr.network.fragments import (
+    MOST_IN_A_BATCH,
+    SHORTEST_MESSAGE,
+    Assembler,
+    batch,
+    cut,
+    unbatch,
+)
 from mpc_rr.randomness import SystemRandomness
 
 RNG = SystemRandomness()
@@ -84,10 +91,19 @@ def test_pieces_that_were_left_behind_do_not_stand_in_the_way_of_others():
     assert [assembler.add("ann", piece) for piece in cut(raw, RNG, 8000)][-1] == raw
 
 
+def test_who_puts_more_together_than_can_be_messages_is_not_read():
+    """Once a hundred thousand pairs were taken apart to see that all are too short."""
+    fits = [("", bytes(SHORTEST_MESSAGE))] * 1000
+    assert unbatch(batch(fits)) == fits
+    short = [("", b"")] * MOST_IN_A_BATCH
+    assert unbatch(batch(short)) == []
+    assert unbatch(batch([*short, ("", b"")])) is None
+
+
 def test_a_batch_of_nothing_is_nothing():
     """Once 90,000 empty messages came in one payload."""
     assert unbatch(batch([("", b"")] * 90_000)) is None
-    assert unbatch(batch([("", b"")] * 50_000)) == []
+    assert unbatch(batch([("", b"")] * 50)) == []
     assert unbatch(batch([("", bytes(95)), ("", bytes(96))])) == [("", bytes(96))]
     assert unbatch(batch([("", bytes(200_000)), ("", bytes(200_000))])) is None
 

@@ -147,7 +147,7 @@ def test_the_documentation_has_how_rarely_a_circle_is_cut_and_an_honest_sum_ends
         return "−" if bits == -np.inf else f"−{int(-bits)}"
 
     page = (ROOT / "docs" / "protocols" / "masked_sum.md").read_text()
-    for parties in (50, 100, 200, 400, 1_000, 10_000, 1_000_000):
+    for parties in (50, 100, 200, 400, 1_000, 10_000, 30_000, 1_000_000):
         plan = graph_parameters_for(parties, coordinator="semi-honest")
         degree, half, lost = plan.degree, plan.degree // 2, parties // 10
         pairs = 2 * np.log2(parties) - 1
@@ -159,6 +159,18 @@ def test_the_documentation_has_how_rarely_a_circle_is_cut_and_an_honest_sum_ends
         refuses = _log2_tail(parties, lost, half, half - plan.beside + 1, half)
         cells += [rarely(ends + pairs), rarely(refuses + np.log2(parties))]
         assert f"| {' | '.join(cells)} |" in page
+
+
+@pytest.mark.parametrize(
+    ("parties", "corrupt", "bits"),
+    [(300, 0.05, np.inf), (600, 0.05, 40.5), (300, 0.2, 38.0), (600, 0.1, 34.6), (600, 0.2, 33.5)],
+)
+def test_with_other_options_than_the_default_a_circle_may_be_cut_oftener(parties, corrupt, bits):
+    """As docs/protocols/masked_sum.md and decision 0021 say."""
+    plan = graph_parameters_for(parties, corrupt, coordinator="semi-honest")
+    most = withstood(parties, parties, corrupt, 0.1, "semi-honest")
+    tail = _log2_tail(parties, most, plan.degree, plan.in_a_cut, plan.degree)
+    assert -(tail + 2 * np.log2(parties) - 1) == pytest.approx(bits, abs=0.1)
 
 
 def test_up_to_three_hundred_parties_those_withstood_never_cut_the_circle():

@@ -118,7 +118,7 @@ def test_who_cannot_have_as_many_candidates_as_asked_for_is_told_how_many():
     for end in ends.values():
         assert end.own[0].mask == "swap among the 8 nearest in rank"
         assert end.own[0].candidates.values == 1
-        assert any("asked for 3 candidates for your mood, and have 1" in w for w in warned(end))
+        assert any("asked for 3 candidates for your “mood”, and have 1" in w for w in warned(end))
 
 
 def test_what_is_not_masked_is_said_to_be_published_under_the_name():

@@ -1,16 +1,21 @@
 """Parties that only pool what they hold: how many lay somebody bare, and what was said of it."""
 
 import contextvars
+import io
+import re
 
 import pytest
 from helpers import Tapped, make_study, random_records, setting, simulate
+from rich.console import Console
 
-from mpc_rr.agents.account import Account
+from mpc_rr.agents.account import Account, StoredAccount
 from mpc_rr.agents.consent import consent_to
 from mpc_rr.crypto import shamir
 from mpc_rr.network.envelope import decode
+from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.sums import choice
 from mpc_rr.protocols.sums.choice import OPEN_MASKS
@@ -18,6 +23,11 @@ from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.recovery import MARK_BYTES, mark_of
 from mpc_rr.protocols.sums.masked.setup import MaskingOptions
 from mpc_rr.protocols.sums.masked.sum import MaskShares
+from mpc_rr.results.folder import write_results
+from mpc_rr.running import run_study
+from mpc_rr.show.report import report
+from mpc_rr.show.study import show_consent
+from mpc_rr.show.words import price
 from mpc_rr.study.file import party_names
 
 SIZES = (2, 3)
@@ -100,6 +110,47 @@ def test_every_masked_sum_says_how_many_may_pool_what_they_know(inner, outer):
         said = [c.text for c in protocol.cautions(place) if who in c.text]
         assert said
         assert not any("If all other parties" in c.text for c in protocol.cautions(place))
+
+
+NOISY = RRClusters(epsilon=1.0, dependence=ExactPairs(noise_epsilon=1.0))
+IF = "s long as at most 24 parties pool what they know"
+
+
+def test_an_epsilon_that_rests_on_the_noise_of_others_is_never_said_without_its_condition(tmp_path):
+    """Of noise inside rr_clusters it was. With masks off, one party's own share of the noise leaves
+    likelihood ratios of e^18 and more."""
+    study = make_study(N, SIZES, protocol=NOISY)
+    said = consent_to(study, Account())
+    assert (said.epsilon, said.withstands, said.total_withstands) == (pytest.approx(2.0), 24, 24)
+    for words in (said.in_words, said.total_in_words, Privacy.of(study.disclosures).in_words):
+        assert f"A{IF}, someone who starts at 50:50" in words
+        assert words.endswith("; if more do, no ε bounds it.")
+    screen = io.StringIO()
+    show_consent(Console(file=screen, width=1000), said)
+    assert re.search(
+        f"For your whole record: ε = 2 \\(.*\\), on a condition. A{IF}", screen.getvalue()
+    )
+
+    result = run_study(study, random_records(N, SIZES), transport="memory", seed=1)
+    found = result.publication.privacy
+    assert found.local_withstands == 24
+    assert f"in all, on a condition. A{IF}" in price(found)
+    write_results(result, tmp_path / "run")
+    assert f"whoever sees all that a party sent, a{IF}" in report(tmp_path / "run")
+
+    with StoredAccount.open(tmp_path / "books") as account:
+        account.charge(study, (0, 0))
+        assert f"A{IF}" in account.ledger.in_words()
+        later = consent_to(make_study(N, SIZES, name="later", protocol=NOISY), account)
+    show_consent(Console(file=screen, width=1000), later)
+    assert f"After this study: ε = 4, a{IF}." in screen.getvalue()
+
+
+@pytest.mark.parametrize("protocol", [RRPairs(epsilon=1.0), ExactPairs(), RRJoint(epsilon=1.0)])
+def test_an_epsilon_that_rests_on_nobody_else_has_no_condition(protocol):
+    """Randomized before it is added up, it holds whoever pools; an exact sum has none at all."""
+    said = consent_to(make_study(N, SIZES, protocol=protocol), Account())
+    assert (said.withstands, said.total_withstands) == (None, None)
 
 
 def test_in_the_paper_s_sum_all_others_may_pool_what_they_know():

@@ -15,9 +15,11 @@ from helpers import make_scenario, random_records
 
 from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.admission import SigningKey
+from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
 from mpc_rr.network.envelope import COORDINATOR, decode
 from mpc_rr.network.lifecycle import (
+    Exclusion,
     Invitation,
     Join,
     Opening,
@@ -300,12 +302,13 @@ def test_a_message_without_a_place_is_noticed(forger, session):
 
 
 def test_a_party_that_is_not_in_the_roster_has_no_say(forger):
-    """It joined, and its signed answer is there; but it is not in the roster that was announced."""
+    """It joined, and its signed answer is there; but the roster that was announced excludes it."""
     forged = forger("reports-left")
     roster = forged.message(forged.places(Roster)[0], Roster)
     fewer = tuple(m for m in roster.members if m.name != "party-03")
-    forged.change(Roster, members=fewer)
-    short = msgspec.structs.replace(roster, members=fewer)
+    out = (Exclusion("party-03", "it was late"),)
+    short = msgspec.structs.replace(roster, members=fewer, excluded=out)
+    forged.change(Roster, members=fewer, excluded=out)
     forged.change(Opening, asked=13, digest=roster_digest(short))
     forged.change(AnswersTaken, asked=13)
     place = forged.places(Answer, "party-02")[0]
@@ -409,6 +412,15 @@ def test_two_parties_with_one_key_are_noticed(forger):
     contradicted(forged.save(), v.ROSTER, "two parties in it have the same key")
 
 
+@pytest.mark.parametrize(("kind", "sender"), [(Invitation, COORDINATOR), (Join, "party-04")])
+def test_a_key_that_anybody_can_sign_for_is_noticed(forger, kind, sender):
+    """With it, whoever had the folder could close the run anew."""
+    forged = forger("reports")
+    weak = PublicIdentity(bytes([1]) + bytes(31), forged.identity(sender).public.sealing)
+    forged.change(kind, sender, identity=weak)
+    assert "for which anybody could sign" in judged(forged.save(), "contradicted")[v.SIGNED]
+
+
 def test_a_roster_of_another_attempt_is_noticed(forger):
     forged = forger("reports")
     with_roster(forged, attempt=7)
@@ -434,6 +446,18 @@ def test_those_who_are_excluded_are_those_who_were_left_out(forger, name):
     people["absent"] = [people["absent"][0] | {"party": name}] if name else []
     why = "somebody is in it and excluded" if name else "those it excludes are not those who were"
     contradicted(forged.save(), v.ROSTER, why)
+
+
+@pytest.mark.parametrize("name", ["reports", "exact"])
+def test_whoever_joined_is_in_the_first_roster_or_excluded(forger, name):
+    """A coordinator left out whom it liked, unnamed, and everything was confirmed."""
+    forged = forger(name)
+    members = forged.message(forged.places(Roster)[0], Roster).members
+    with_roster(forged, members=(*members[:4], *members[5:]))
+    if name == "reports":
+        forged.change(Opening, asked=13)
+    why = judged(forged.save(), "contradicted")[v.ROSTER]
+    assert "joined, but neither in it nor excluded: party-05" in why
 
 
 @pytest.mark.parametrize("change", [{"asked": 13}, {"digest": bytes(32)}])
@@ -641,7 +665,8 @@ def test_a_protocol_that_tells_otherwise_who_took_part_is_not_called_forged(tmp_
         random_records(14, SIZES, seed=3), SIZES, protocol=PROTOCOLS["reports"]
     )
     write_results(run_study(scenario, transport="memory", seed=SEED), tmp_path / "run")
-    assert v.REASONS in judged(tmp_path / "run", "not confirmable")
+    # Anybody may have changed it since: the coordinator has not signed this reason.
+    assert judged(tmp_path / "run", "not confirmable")[v.REASONS] == "it is the coordinator's word"
     assert not judged(tmp_path / "run", "contradicted")
 
 

@@ -83,7 +83,7 @@ def test_data_can_be_given_from_outside(tmp_path):
         (
             "exact_pairs",
             "exact_pear",
-            "no protocol 'exact_pear' here; .*--plugin FILE.py .known are block_aggregation",
+            "no protocol “exact_pear” here; .*--plugin FILE.py .known are block_aggregation",
         ),
         ('title = "Two questions"', "", "'title' is missing"),
         ('title = "Two questions"', 'title = "?"', "study: '' is not a name"),

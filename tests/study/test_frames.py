@@ -246,7 +246,7 @@ def test_a_protocol_can_be_given_as_its_table_or_name():
         ({"minimum": 50}, "parties.minimum: 50 is more than the 40"),
         ({"deadlines": Deadlines(lobby_s=-1)}, "deadlines.lobby_s: must be a positive"),
         ({"protocol": {"keep": 0.5}}, "protocol: 'name' is missing"),
-        ({"protocol": "nonsense"}, "protocol.name: there is no protocol 'nonsense'"),
+        ({"protocol": "nonsense"}, "protocol.name: there is no protocol “nonsense”"),
         ({"protocol": {"name": "rr_independent", "keep": "x"}}, "protocol.keep: a number"),
         ({"protocol": RRIndependent(keep=1.5)}, "protocol: "),
     ],

@@ -38,7 +38,7 @@ def test_single_rows_are_picked_without_looking_at_the_others(tmp_path):
         ("", "is empty"),
         ("\n", "is empty"),
         ("a0,a1\n", "no records"),
-        ("a0\nv1\n", "no column 'a1'; it has a0"),
+        ("a0\nv1\n", "no column 'a1'; it has “a0”"),
         ("a0,a1,a0\nv1,v1,v1\n", "column 'a0' is there twice"),
         ("a0,a1\nv1,v1,v1\n", "line 2: 3 fields where the header has 2"),
         ("a0,a1\nv1,v1\nv1\n", "line 3: 1 fields"),

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from mpc_rr.errors import Dropout, InputError
+from mpc_rr.errors import Dropout, InputError, all_quoted, one_line, quoted
+from mpc_rr.network.envelope import NAME_RULE, is_party_name
 from mpc_rr.network.session import AnySession
 from mpc_rr.privacy.disclosures import Caution
 from mpc_rr.protocols.board.board import Board
@@ -31,7 +32,16 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise InputError(f"mix.relays: at most {MOST_RELAYS} relays are possible")
         if self.count > parties:
             raise InputError(f"mix.relays: {self.count} relays of {parties} parties")
-        if not isinstance(self.relays, int) and len(set(self.relays)) < len(self.relays):
+        if not isinstance(self.relays, int):
+            self._check_names(self.relays)
+
+    def _check_names(self, relays: Sequence[str]) -> None:
+        """They stand in the last warning before a person agrees: names, and nothing else."""
+        for name in relays:
+            if not is_party_name(name):
+                shown = quoted(one_line(name, 60))
+                raise InputError(f"mix.relays: {shown} is no party's name ({NAME_RULE})")
+        if len(set(relays)) < len(relays):
             raise InputError("mix.relays: a relay is named twice")
 
     def cautions(self, study: Setting) -> list[Caution]:
@@ -46,7 +56,7 @@ class MixOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             text += " In this open study one person may run many parties, and so all relays."
             return [Caution(text, "more relays (relays = … in [protocol.mix]), and a registrar")]
         text = (
-            f"The author of the study names the relays: {', '.join(self.relays)}. Together they "
+            f"The author of the study names the relays: {all_quoted(self.relays)}. Together they "
             "can see which values are yours."
         )
         if not study.registrar:

@@ -1,0 +1,115 @@
+"""Seats in the lobby: who sits there, is she still there, and what is kept of all others."""
+
+import asyncio
+import math
+
+import pytest
+from helpers import make_study
+
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.seats import GIVEN_UP_S, Seat, Seats
+from mpc_rr.crypto.identity import Identity
+from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.memory import MemoryNetwork
+from mpc_rr.network.mqtt import MqttConnection
+from mpc_rr.randomness import SeededRandomness
+from mpc_rr.simulation.clock import run_virtual
+
+ANN, BEN = (Identity(SeededRandomness(seed)).public for seed in (1, 2))
+
+
+class Heard:
+    """As much of a carrier as seats need."""
+
+    def __init__(self):
+        self.at = {}
+
+    def route(self, target, address):
+        pass
+
+    def unroute(self, target):
+        pass
+
+    def last_heard(self, address):
+        return self.at.get(address)
+
+
+@pytest.fixture
+def seats():
+    taken = Seats(Heard())
+    taken.take("ann", Seat(ANN, "box/ann", b""))
+    return taken
+
+
+def at_a_broker():
+    connection = MqttConnection(
+        BrokerUrl("127.0.0.1", 1), "test", SeededRandomness(1), size_limit=1000, coordinator=True,
+        lobby_s=1, longest_wait_s=1,
+    )  # fmt: skip
+    return connection, connection.attach(COORDINATOR)
+
+
+def test_whoever_comes_and_goes_leaves_nothing_with_the_carrier():
+    """Once a route stayed of each, and when it was last heard of."""
+
+    async def main():
+        connection, end = at_a_broker()
+        seats = Seats(end)
+        for number in range(100):
+            seats.take(f"p{number}", Seat(ANN, f"mailbox-{number}/p{number}", b""))
+            connection._of_connections(f"mailbox-{number}", b"\4")
+            seats.give_back(f"p{number}")
+        assert not [*end._routes, *connection._heard, *connection._gone]
+
+    run_virtual(main())
+
+
+def test_a_host_is_listened_to_as_long_as_one_of_its_parties_sits_there():
+    async def main():
+        _, end = at_a_broker()
+        seats = Seats(end)
+        for name, identity in (("ann", ANN), ("ben", BEN)):
+            seats.take(name, Seat(identity, f"host/{name}", b""))
+        seats.give_back("ann")
+        assert end.last_heard("host/ben") is not None
+        seats.give_back("ben")
+        assert end.last_heard("host/ben") is None
+
+    run_virtual(main())
+
+
+def test_a_claim_that_was_answered_does_not_count_for_the_next(seats):
+    """Once whoever crashed after a stranger had asked for her name was told to choose another."""
+    heard = seats._transport.at
+    heard["box/ann"] = 9
+    assert seats.still_there("ann", 10) is None, "a stranger asks, and must wait"
+    heard["box/ann"] = 14
+    assert seats.still_there("ann", 15), "and is told that she is there"
+    heard["box/ann"] = 99
+    assert seats.still_there("ann", 100) is None, "she crashed, and asks for her own name"
+    assert seats.still_there("ann", 99 + GIVEN_UP_S + 1) is False
+
+
+def test_nobody_is_evicted_before_it_is_known_of_all_who_are_in_the_way(monkeypatch):
+    """Once the first was, who was gone, for somebody who then was not admitted."""
+
+    async def main():
+        boss = Coordinator(
+            make_study(4, (2, 3)), MemoryNetwork().attach(COORDINATOR), SeededRandomness(1)
+        )
+        monkeypatch.setattr(boss.mailbox, "spawn", lambda *_: None)
+        now = asyncio.get_running_loop().time()
+        heard = {"box/gone": -math.inf, "box/there": now}
+        monkeypatch.setattr(boss._transport, "last_heard", heard.get)
+        for name, who in (("gone", ANN), ("there", BEN)):
+            boss._seats.take(name, Seat(who, f"box/{name}", b""))
+        monkeypatch.setattr(boss, "_in_the_way", lambda *_: ["gone", "there"])
+        again = Identity(SeededRandomness(3)).public
+        assert not boss._makes_room("gone", again)
+        assert boss._seats.names == ("gone", "there")
+        heard["box/there"] = -math.inf
+        assert boss._makes_room("gone", again)
+        assert boss._seats.names == ()
+
+    run_virtual(main())
