@@ -10,8 +10,8 @@ by the protocol's own randomizer, and the ending that a coordinator would have p
 have the same design, publish the same, and answer queries the same.
 
 Compared: each cell of each table with the population's share (``population``) and with these
-respondents' (``respondents``; by blocks, ``all_respondents`` are also those whom the table was
-not asked), three conditions for each population with `Estimates.query`, V with that of the true
+respondents' (``respondents``; by blocks, ``asked`` are those alone who answered about this very
+table), three conditions for each population with `Estimates.query`, V with that of the true
 table whose rare answers are merged as they were (``V``; ``V_unmerged`` with the whole one), and r.
 ``false``: how often independent pairs are said to be "at least" so strong (by blocks:
 "dependent", whose own level is 5 %). Of at least ``--tables``: where runs have fewer, others are
@@ -355,11 +355,9 @@ def compare_tables(tally, name, publication, schema, joint, here, asked):
             continue
         tally.add("population", cells, margin(joint, attributes), table.low, table.high)
         limits = (table.respondents_low, table.respondents_high)
-        if asked is None:
-            tally.add("respondents", cells, mine, *limits)
-        else:
-            tally.add("respondents", cells, margin(asked[attributes], attributes), *limits)
-            tally.add("all_respondents", cells, mine, *limits)
+        tally.add("respondents", cells, mine, *limits)
+        if asked is not None:
+            tally.add("asked", cells, margin(asked[attributes], attributes), *limits)
 
 
 def compare_dependences(tally, name, publication, schema, joint, strengths):
@@ -508,7 +506,7 @@ def measured(name, n, options):
         "runs": options.runs,
         "whole": {"runs": len(same), "same": sum(same)},
     }
-    for kind in (*AIMS, "all_respondents", "V_unmerged"):
+    for kind in (*AIMS, "asked", "V_unmerged"):
         if tally.held[kind]:
             row[kind] = tally.summary(kind, AIMS.get(kind, (0.94, 0.85))[1])
     for measure, told in tally.told.items():
@@ -549,7 +547,7 @@ def missed(row, by_blocks):
 def in_one_line(row):
     parts = [
         f"{kind} {row[kind]['mean']:.3f}±{row[kind]['error']:.3f} least {row[kind]['least']:.3f}"
-        for kind in (*AIMS, "all_respondents", "V_unmerged")
+        for kind in (*AIMS, "asked", "V_unmerged")
         if kind in row
     ]
     if "false" in row:
