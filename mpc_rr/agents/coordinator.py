@@ -483,7 +483,14 @@ class Coordinator:
             LOGGER.debug("%s joined", name)
             if len(self._seats) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Welcome(seat.identity.fingerprint))
+        self.mailbox.spawn(self._welcome, name, seat.identity)
+
+    async def _welcome(self, name: str, identity: PublicIdentity) -> None:
+        """Tell a party that it is in; of one that has left meanwhile nothing is kept."""
+        if self.mailbox.keys.get(name) == identity:
+            await self.mailbox.tell(LOBBY_SESSION, name, Welcome(identity.fingerprint))
+        if name not in self.mailbox.keys:
+            self.mailbox.forget(name, LOBBY_STEPS)
 
     def _refuse(self, identity: PublicIdentity, address: str, name: str, reason: str) -> None:
         refusal = Refusal(self._identity.public, reason, identity.digest)
@@ -506,9 +513,6 @@ class Coordinator:
         finally:
             self._answers_under_way -= 1
             self._room_for_answers.set()
-
-    async def _tell(self, session: str, target: str, message: Message) -> None:
-        await self.mailbox.tell(session, target, message)
 
     # ── Roster and rounds ──────────────────────────────────────────────────────────────────────
 

@@ -20,12 +20,13 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey
 from mpc_rr.crypto.identity import Identity, PublicIdentity
 from mpc_rr.errors import InputError, Misconduct, MpcRrError
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Again, Header
 from mpc_rr.network.lifecycle import (
     Exclusion,
     Hello,
     Invitation,
     Join,
+    LobbyNews,
     Member,
     Objection,
     Opening,
@@ -515,6 +516,43 @@ def test_whoever_comes_and_goes_in_the_lobby_leaves_nothing_behind():
         assert "mallory-0" in boss._seats
 
     in_the_lobby(act)
+
+
+@pytest.mark.parametrize("slow_s", [0, 0.1])
+def test_whoever_left_before_its_admission_was_sent_leaves_nothing_either(slow_s):
+    """Once the admission was entered after all was forgotten: the signed account of what the study
+    cost had a line for every stranger who had joined and left in one breath."""
+
+    class Slow(Letters):
+        async def send(self, target, raw):
+            await asyncio.sleep(slow_s)
+            self.sent.append((target, raw))
+
+    async def main():
+        boss = Coordinator(STUDY, Slow(), SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(11)  # there were news, which one can ask for again
+        kept = dict(boss.mailbox.traffic), dict(boss.mailbox._sent)
+        for number in range(20):
+            who, name = Identity(SeededRandomness(200 + number)), f"mallory-{number}"
+            for message, session in (
+                (join(boss, who, name=name, address=f"box/{name}"), LOBBY_SESSION),
+                (Again(LOBBY_SESSION, LobbyNews.step), LOBBY_SESSION),
+                (Objection(COORDINATOR, "", "", "I do not like it"), ""),
+            ):
+                boss.mailbox.accept(
+                    letter(message, who, sender=name, target=COORDINATOR, run=boss.mailbox.run,
+                           session=session)
+                )  # fmt: skip
+                await asyncio.sleep(slow_s / 10)
+        await asyncio.sleep(1)
+        assert len(boss._seats) == 0
+        assert (boss.mailbox.traffic, boss.mailbox._sent) == kept
+        assert not boss.mailbox._resent_at
+        running.cancel()
+        await running
+
+    run_virtual(main())
 
 
 def test_a_party_that_names_another_roster_is_left_out():
