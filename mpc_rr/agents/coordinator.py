@@ -422,7 +422,7 @@ class Coordinator:
     def _makes_room(self, name: str, identity: PublicIdentity) -> bool:
         """Let those give way who are gone; not before it is known of all who are in the way."""
         others = self._in_the_way(name, identity)
-        if None in [self._seats.still_there(taken, self.mailbox.now()) for taken in others]:
+        if None in [self._seats.still_there(n, identity, self.mailbox.now()) for n in others]:
             return False  # it will ask again, and then we shall know
         for taken in others:
             LOGGER.warning("%s is gone and gives way to one who has come again", taken)
@@ -467,7 +467,7 @@ class Coordinator:
 
     def _no_seat_for(self, name: str, identity: PublicIdentity) -> str | None:
         others = self._in_the_way(name, identity)
-        there = [n for n in others if self._seats.still_there(n, self.mailbox.now())]
+        there = [n for n in others if self._seats.still_there(n, identity, self.mailbox.now())]
         if there:
             named = f"another party is already called {name!r}; choose another"
             return named if name in there else "this person takes part already, under another name"

@@ -263,9 +263,7 @@ class Party:
                 f"program version {WIRE_VERSION}: all must have programs of the same"
             )
         if self._another_fingerprint is None:
-            # Also before that, when we came: the study may have begun, and ended, without us.
-            cut_off = self._transport.cut_off(-math.inf)
-            return ("" if cut_off is None else f"{cut_off}; ") + (
+            return (
                 "is it running, on this broker, with this version of the program? And may this "
                 "user publish there, and read what is sent to its mailbox? (docs/brokers.md)"
             )
@@ -275,8 +273,11 @@ class Party:
         )
 
     def _cut_off(self) -> str:
-        """What to add if it was we who could not hear."""
-        cut_off = self._transport.cut_off(self._began)
+        """What to add if it was we who could not hear.
+
+        Also before that, when we came: the study may have begun, and ended, without us.
+        """
+        cut_off = self._transport.cut_off(-math.inf)
         return "" if cut_off is None else f"; {cut_off}"
 
     async def _knock(
