@@ -560,6 +560,35 @@ def test_ever_new_coordinators_hold_nobody_in_the_lobby_for_ever():
     assert seconds == pytest.approx(LOBBIES * 60 + 10, abs=3)
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_with_passes_the_seat_of_one_who_is_gone_is_only_its_own_person_s(same):
+    """Once anybody who was admitted could take the name of one that was cut off for a moment."""
+    registrar, ann, ben = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6, 7))
+    study = msgspec.structs.replace(STUDY, registrar=registrar.public.hex())
+    again = Identity(SeededRandomness(51))
+
+    async def act(boss, letters):
+        def comes(person, who, address):
+            proof = person.prove(boss.mailbox.run, who.public)
+            admission = registrar.admit(study.digest, person.public)
+            shown = ShowPass(who.public, Pass(person.public, admission, proof))
+            for message in (shown, join(boss, who, address=address)):
+                boss.mailbox.accept(
+                    letter(message, who, sender="ann", target=COORDINATOR, run=boss.mailbox.run)
+                )
+
+        comes(ann, ANN, "box/ann")
+        letters.heard["box/ann"] = -math.inf
+        comes(ann if same else ben, again, "new/ann")
+        await asyncio.sleep(0.1)
+        assert boss._seats["ann"].identity == (again if same else ANN).public
+        _, step, opened = answers(letters)[-1]
+        assert step == (Welcome if same else Refusal).step
+        assert same or "already called 'ann'" in opened.message(Refusal).reason
+
+    in_the_lobby(act, study)
+
+
 @pytest.mark.parametrize("slow_s", [0, 0.1])
 def test_whoever_left_before_its_admission_was_sent_leaves_nothing_either(slow_s):
     """Once the admission was entered after all was forgotten: the signed account of what the study
