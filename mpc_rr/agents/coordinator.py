@@ -467,13 +467,20 @@ class Coordinator:
 
     def _no_seat_for(self, name: str, identity: PublicIdentity) -> str | None:
         others = self._in_the_way(name, identity)
-        there = [n for n in others if self._seats.still_there(n, identity, self.mailbox.now())]
+        there = [n for n in others if self._keeps_seat(n, name, identity)]
         if there:
             named = f"another party is already called {name!r}; choose another"
             return named if name in there else "this person takes part already, under another name"
         if len(self._seats) - len(others) >= self.study.parties.count:
             return "the roster is closed: the study is full"
         return "its keys are another party's" if self._seats.has_key_of(identity) else None
+
+    def _keeps_seat(self, taken: str, name: str, identity: PublicIdentity) -> bool:
+        """Whether who sits there does not give way: she is there, or surely somebody else."""
+        sitting = (taken, self._seats[taken].identity)
+        if not self.desk.may_be_one(sitting, (name, identity)):
+            return True
+        return bool(self._seats.still_there(taken, identity, self.mailbox.now()))
 
     def _admit(self, name: str, seat: Seat) -> None:
         if name not in self._seats:
