@@ -576,9 +576,9 @@ def main():
         print(in_one_line(rows[-1]), flush=True)
         for miss in rows[-1]["missed"]:
             print("    aim missed:", miss, flush=True)
-    if options.out is not None:
-        found = {"seed": options.seed, "rows": rows}
-        options.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+        if options.out is not None:  # after each row: a run that is stopped has not been in vain
+            found = {"seed": options.seed, "rows": rows}
+            options.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,9 @@ TOLD_APART, TOLD_APART_WIDELY = 3.0, 5.0
 FEWEST = 5.0
 """How many people a category must have to stay by itself."""
 SMOOTHING = 2.0
+NOTHING = 1e-12
+"""A φ² below is that of independence, but for rounding: in which direction the truth may lie, it
+does not say, so all count alike."""
 HALVINGS = 40
 
 Groups = tuple[tuple[int, ...], ...]
@@ -194,12 +197,14 @@ class _Phi2:
             self._squares *= more
             self._cubes *= more**2.5
         slope = merged.T @ _slope(self._table).ravel()
-        largest = max(self.seen, 1e-12)
+        largest = max(self.seen, NOTHING)
         by_mechanism = [
             max(float(slope @ (matrix - sampling_covariance(shares, reports)) @ slope), 0.0)
             / (4 * largest)
             for matrix, shares in ((at_null, null), (at_fit, fit))
         ]
+        if self.seen < NOTHING:
+            by_mechanism = [max(self.bias - self._bias_of_sampling, 0.0) / self._freedom] * 2
         self._at_null, self._at_fit = by_mechanism
         near = sums[0] @ fit.reshape(shape) @ sums[1].T
         self._fitted = _phi2(near)
@@ -211,8 +216,10 @@ class _Phi2:
 
     def _linear(self, truth: float) -> tuple[float, float]:
         """Sampling: variance over 4φ², and third cumulant, of φ² at a table with this φ²."""
-        if self._sampling <= 0 or truth <= 0 or self.seen <= 0:
+        if self._sampling <= 0 or truth <= 0:
             return 0.0, 0.0
+        if self.seen < NOTHING:
+            return self._bias_of_sampling / self._freedom, 0.0
         table = self._independent + math.sqrt(truth / self.seen) * self._difference
         table = np.maximum(table, 0.0)
         table /= table.sum()
