@@ -422,7 +422,7 @@ class Coordinator:
     def _makes_room(self, name: str, identity: PublicIdentity) -> bool:
         """Let those give way who are gone; not before it is known of all who are in the way."""
         others = self._in_the_way(name, identity)
-        if None in [self._seats.still_there(taken, self.mailbox.now()) for taken in others]:
+        if None in [self._seats.still_there(n, identity, self.mailbox.now()) for n in others]:
             return False  # it will ask again, and then we shall know
         for taken in others:
             LOGGER.warning("%s is gone and gives way to one who has come again", taken)
@@ -467,13 +467,20 @@ class Coordinator:
 
     def _no_seat_for(self, name: str, identity: PublicIdentity) -> str | None:
         others = self._in_the_way(name, identity)
-        there = [n for n in others if self._seats.still_there(n, self.mailbox.now())]
+        there = [n for n in others if self._keeps_seat(n, name, identity)]
         if there:
             named = f"another party is already called {name!r}; choose another"
             return named if name in there else "this person takes part already, under another name"
         if len(self._seats) - len(others) >= self.study.parties.count:
             return "the roster is closed: the study is full"
         return "its keys are another party's" if self._seats.has_key_of(identity) else None
+
+    def _keeps_seat(self, taken: str, name: str, identity: PublicIdentity) -> bool:
+        """Whether who sits there does not give way: she is there, or surely somebody else."""
+        sitting = (taken, self._seats[taken].identity)
+        if not self.desk.may_be_one(sitting, (name, identity)):
+            return True
+        return bool(self._seats.still_there(taken, identity, self.mailbox.now()))
 
     def _admit(self, name: str, seat: Seat) -> None:
         if name not in self._seats:
@@ -483,7 +490,14 @@ class Coordinator:
             LOGGER.debug("%s joined", name)
             if len(self._seats) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._tell, LOBBY_SESSION, name, Welcome(seat.identity.fingerprint))
+        self.mailbox.spawn(self._welcome, name, seat.identity)
+
+    async def _welcome(self, name: str, identity: PublicIdentity) -> None:
+        """Tell a party that it is in; of one that has left meanwhile nothing is kept."""
+        if self.mailbox.keys.get(name) == identity:
+            await self.mailbox.tell(LOBBY_SESSION, name, Welcome(identity.fingerprint))
+        if name not in self.mailbox.keys:
+            self.mailbox.forget(name, LOBBY_STEPS)
 
     def _refuse(self, identity: PublicIdentity, address: str, name: str, reason: str) -> None:
         refusal = Refusal(self._identity.public, reason, identity.digest)
@@ -506,9 +520,6 @@ class Coordinator:
         finally:
             self._answers_under_way -= 1
             self._room_for_answers.set()
-
-    async def _tell(self, session: str, target: str, message: Message) -> None:
-        await self.mailbox.tell(session, target, message)
 
     # ── Roster and rounds ──────────────────────────────────────────────────────────────────────
 

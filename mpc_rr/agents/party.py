@@ -76,6 +76,9 @@ LOGGER = logging.getLogger("mpc_rr.party")
 LAST_WORD_S = 2.0
 COORDINATOR_SILENT_S = 25.0
 """In the lobby: who was not heard of for so long has perhaps been started again, as another."""
+LOBBIES = 3
+"""For as long as so many lobbies and a round are open one waits for the study to begin, however
+many coordinators take over from each other: each could have it wait anew."""
 DECLINED = "it declined to go on"
 """All that others hear where a party goes by its own ledger."""
 LEFT_BEHIND_S = 2.0
@@ -160,6 +163,7 @@ class Party:
         self._rival: str | None = None
         """The fingerprint of a second coordinator that has answered."""
         self._heard_at = self._began = 0.0
+        self._lobby_ends = math.inf
         self.joined = 0
         """How many are in the lobby, as the coordinator says."""
         self._rosters: dict[int, Roster] = {}
@@ -219,10 +223,16 @@ class Party:
         while True:
             try:
                 async with self._door:  # the parties of a host enter a few at a time
+                    self._lobby_ends = min(self._lobby_ends, self.mailbox.now() + self._longest_s)
                     await self._enter_lobby()
                 return await self._first_roster()
             except _Moved:
                 LOGGER.warning("%s: another coordinator has taken over; joining it", self.name)
+
+    @property
+    def _longest_s(self) -> float:
+        """How long this party waits for the study to begin, once it has knocked."""
+        return LOBBIES * self.study.deadlines.lobby_s + self.study.deadlines.round_s
 
     @property
     def _hello(self) -> bytes:
@@ -263,9 +273,7 @@ class Party:
                 f"program version {WIRE_VERSION}: all must have programs of the same"
             )
         if self._another_fingerprint is None:
-            # Also before that, when we came: the study may have begun, and ended, without us.
-            cut_off = self._transport.cut_off(-math.inf)
-            return ("" if cut_off is None else f"{cut_off}; ") + (
+            return (
                 "is it running, on this broker, with this version of the program? And may this "
                 "user publish there, and read what is sent to its mailbox? (docs/brokers.md)"
             )
@@ -275,8 +283,11 @@ class Party:
         )
 
     def _cut_off(self) -> str:
-        """What to add if it was we who could not hear."""
-        cut_off = self._transport.cut_off(self._began)
+        """What to add if it was we who could not hear.
+
+        Also before that, when we came: the study may have begun, and ended, without us.
+        """
+        cut_off = self._transport.cut_off(-math.inf)
         return "" if cut_off is None else f"; {cut_off}"
 
     async def _knock(
@@ -284,7 +295,7 @@ class Party:
     ) -> bool:
         """Send the messages, and again (with those for later), until there is an answer."""
         self._began = asyncio.get_running_loop().time()
-        deadline = asyncio.get_running_loop().time() + self.study.deadlines.lobby_s
+        deadline = min(self._began + self.study.deadlines.lobby_s, self._lobby_ends)
         sent, opened = 0, False
         while not answered() and asyncio.get_running_loop().time() < deadline:
             try:
@@ -407,7 +418,7 @@ class Party:
 
     async def _first_roster(self) -> Roster | None:
         deadlines, box, started = self.study.deadlines, self.mailbox, self.mailbox.now()
-        patience_s = deadlines.lobby_s + deadlines.round_s
+        patience_s = min(deadlines.lobby_s + deadlines.round_s, self._lobby_ends - started)
         step = Roster.step if self.study.needs_roster else Opening.step
         while True:
             left_s = max(started + patience_s - box.now(), 0)

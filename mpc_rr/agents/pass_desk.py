@@ -74,6 +74,12 @@ class PassDesk:
         before = None if person is None else self._joined.get(person)
         return None if before is None else before.guest[0]
 
+    def may_be_one(self, one: _Guest, other: _Guest) -> bool:
+        """Whether two may be the same person; where there are passes, whether they are."""
+        if self._study.registrar is None:
+            return True
+        return self._persons.get(one) == self._persons.get(other)
+
     def join(self, name: str, identity: PublicIdentity) -> None:
         """Note that a person takes part."""
         person = self._persons.get((name, identity))

@@ -28,7 +28,8 @@ class Seats:
         self._transport = transport
         self._seats: dict[str, Seat] = {}
         self._keys: set[bytes] = set()
-        self._claims: dict[str, float] = {}
+        self._claims: dict[str, tuple[PublicIdentity, float]] = {}
+        """Who else wants a seat, and since when: the latest whose question is open."""
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -70,17 +71,24 @@ class Seats:
         """Those who were not heard of for long."""
         return [name for name in self.names if self._silent_s(name, now) > SILENT_S]
 
-    def still_there(self, name: str, now: float) -> bool | None:
-        """Whether a party is there whose seat somebody else claims; None: that is not known yet."""
+    def still_there(self, name: str, claimant: PublicIdentity, now: float) -> bool | None:
+        """Whether a party is there whose seat somebody else claims; None: that is not known yet.
+
+        Whoever claims it is told when he asks again. What became of an earlier claim says nothing:
+        the next may be of the party itself, which has died meanwhile.
+        """
         heard = self._transport.last_heard(self._seats[name].address)
         if heard is None:
             return True
-        claimed = self._claims.setdefault(name, now)
         if now - heard > GIVEN_UP_S:
             return False
-        if heard <= claimed:
+        claim = self._claims.setdefault(name, (claimant, now))
+        if heard <= claim[1]:
             return None
-        del self._claims[name]  # it is answered: the next one asks anew
+        if claim[0] != claimant:
+            self._claims[name] = (claimant, now)
+            return None
+        del self._claims[name]
         return True
 
     def in_doubt(self, now: float) -> bool:
@@ -88,7 +96,10 @@ class Seats:
 
         Somebody else claims her seat, or the broker has missed her a moment ago.
         """
-        claimed = any(self.still_there(name, now) is None for name in self._claims)
+        silent_s = {name: self._silent_s(name, now) for name in self._claims}
+        claimed = any(
+            now - since <= silent_s[name] <= GIVEN_UP_S for name, (_, since) in self._claims.items()
+        )
         return claimed or any(self._transport.missed(s.address) for s in self._seats.values())
 
     def _silent_s(self, name: str, now: float) -> float:

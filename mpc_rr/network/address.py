@@ -18,6 +18,10 @@ SOCKS5 = 2
 """PySocks' number for it."""
 FINGERPRINT = "sha256="
 """Begins what follows the # of an address: which certificate the broker has."""
+CUT_OFF = (
+    "the invitation in the broker's address is cut off or mistyped; copy the whole address again, "
+    "as mpc-rr broker printed it"
+)
 
 
 class BrokerUrl(msgspec.Struct, frozen=True):
@@ -59,10 +63,12 @@ class BrokerUrl(msgspec.Struct, frozen=True):
             url, port = urlsplit(""), None
         if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port == 0:
             raise InputError(
-                f"the broker's address {_without_password(text)!r} must look like "
+                f"the broker's address {_without_secrets(text)!r} must look like "
                 "mqtt://host:port, mqtts://host:port or mqtt://user:password@host:port (in a "
                 "password, write a comma as %2C)"
             )
+        if url.hostname in INVITATIONS:
+            raise InputError(CUT_OFF)
         tls = url.scheme == "mqtts"
         if ca_file is not None and not (tls and ca_file.is_file()):
             why = "does not exist" if tls else "needs an mqtts:// address"
@@ -73,10 +79,7 @@ class BrokerUrl(msgspec.Struct, frozen=True):
         user = unquote(url.username) if url.username is not None else None
         password = unquote(url.password) if url.password is not None else None
         if user in INVITATIONS and not is_invitation(password or ""):
-            raise InputError(
-                "the invitation in the broker's address is cut off or mistyped; copy the whole "
-                "address again, as mpc-rr broker printed it"
-            )
+            raise InputError(CUT_OFF)
         port = port or (8883 if tls else 1883)
         return cls(url.hostname, port, tls, user, password, ca_file, proxy=proxy, fingerprint=pin)
 
@@ -148,10 +151,16 @@ def _fingerprint(fragment: str, *, tls: bool, ca_file: Path | None) -> str | Non
     return digits
 
 
-def _without_password(text: str) -> str:
-    """An address as it may be shown: of what stands before an @, nothing."""
+def _without_secrets(text: str) -> str:
+    """A bad address as it may be shown: what follows the @, and how it begins.
+
+    Without an @ it may have been cut off in the middle of a password.
+    """
     scheme, slashes, rest = text.partition("://")
-    return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else text.rpartition("@")[2]
+    if not slashes or not re.fullmatch("[a-z0-9+]{1,10}", scheme, re.IGNORECASE):
+        scheme, slashes, rest = "", "", text
+    _, at, host = rest.rpartition("@")
+    return f"{scheme}{slashes}{host if at else '…'}"
 
 
 def _proxy(text: str) -> tuple[str, int]:
@@ -162,7 +171,9 @@ def _proxy(text: str) -> tuple[str, int]:
     except ValueError:
         url, port = urlsplit(""), None
     if url.scheme not in ("socks5", "socks5h") or not url.hostname or not port:
-        raise InputError(f"a proxy must look like socks5://host:port, not {text!r}")
+        raise InputError(
+            f"a proxy must look like socks5://host:port, not {_without_secrets(text)!r}"
+        )
     if find_spec("socks") is None:
         raise InputError('a proxy needs PySocks: pip install "mpc-rr[proxy]"')
     return url.hostname, port

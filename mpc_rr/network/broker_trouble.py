@@ -14,6 +14,7 @@ BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
 ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 """The other side has hung up: a broker that starts or stops just now does that, too."""
 HOW = "docs/brokers.md says which rights it must give"
+FULL = "or is its store full, so that it must be started again?"
 
 
 def number(code: object) -> int:
@@ -78,13 +79,13 @@ def no_reading(url: BrokerUrl, root: str, error: BaseException | None = None) ->
     if error is None:
         refusal = BrokerRefusal(
             f"the broker at {url.where} does not let us subscribe to {root}/…; check its access "
-            f"rules ({HOW}), and whether it has room for more"
+            f"rules ({HOW}), and whether it has room for more: a full store must be emptied"
         )
         refusal.may_pass = True
         return refusal
     return BrokerError(
         f"the broker at {url.where} does not answer a subscription to {root}/… ({error}); may this "
-        f"user read there? ({HOW})"
+        f"user read there? ({HOW}) {FULL.capitalize()}"
     )
 
 

@@ -201,7 +201,9 @@ class Objection(Message, frozen=True):
     reason: str
 
 
-LOBBY_STEPS = tuple(kind.step for kind in (Hello, ShowPass, Join, Objection, Again, Welcome))
+LOBBY_STEPS = tuple(
+    kind.step for kind in (Hello, ShowPass, Join, Objection, Again, Welcome, LobbyNews)
+)
 """Between the coordinator and one party, before it is in a roster."""
 STEPS_BEFORE_PROTOCOL = (Hello.step, Join.step, RosterSeen.step)
 STEPS_AFTER_PROTOCOL = (ResultSeen.step, Goodbye.step)

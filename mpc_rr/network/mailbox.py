@@ -502,7 +502,8 @@ class Mailbox:
 
     async def _resend(self, key: tuple[str, str, str], asker: str, raw: bytes) -> None:
         await self.transport.send(asker, raw)
-        self._resent_at[key] = asyncio.get_running_loop().time()
+        if key in self._resent_at:  # else its asker has left, and nothing of it is kept
+            self._resent_at[key] = asyncio.get_running_loop().time()
 
     def count(
         self, session: str, step: str, peer: str, *, sent: int = 0, received: int = 0

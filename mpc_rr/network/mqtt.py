@@ -35,7 +35,14 @@ import aiomqtt
 
 from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl, proxy_settings
-from mpc_rr.network.broker_trouble import hangs_up, no_echo, no_reading, not_connected, number
+from mpc_rr.network.broker_trouble import (
+    FULL,
+    hangs_up,
+    no_echo,
+    no_reading,
+    not_connected,
+    number,
+)
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fairness import COST_OF_AN_ITEM, FairQueue
 from mpc_rr.network.fragments import (
@@ -551,7 +558,7 @@ class MqttConnection:
                     async with self._one_again:
                         await self._deliver_again(topic, payload)
         except TimeoutError:
-            why = self.cut_off(started) or "it is there, and answers nothing"
+            why = self.cut_off(started) or f"it is there, and answers nothing; {FULL}"
             raise BrokerError(
                 f"the broker at {self._url.where} did not acknowledge a message within "
                 f"{self._longest_wait_s:g} s: {why}"

@@ -31,7 +31,8 @@ MOST_CONSUMERS = 1_000_000
 """Each subscription with QoS 1 is one; without a figure NATS stops at 1,000."""
 
 MOST_STORED = 4 * 2**30
-"""Bytes that wait on the broker's disk, retained messages included, which nobody here asks for."""
+"""Bytes that wait on the broker's disk, retained messages included, which nobody here asks for.
+NATS has no limit for those alone: who fills it shuts all others out (docs/brokers.md)."""
 
 _OWN = f"{MAILBOX_PREFIX}{{{{name()}}}}"
 _DELIVERIES = "$MQTT.sub.*"

@@ -79,6 +79,7 @@ def test_who_was_cut_off_is_told_so_besides_what_else_may_be_the_reason(monkeypa
     _, _, guest = run_with_guest(guest_named("late"), start_after_s=60)
     assert "is it running, on this broker" in str(guest)
     assert str(guest).endswith("; no connection for 7 s")
+    assert str(guest).count("no connection") == 1
 
 
 def test_one_too_many_is_told():

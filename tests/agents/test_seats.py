@@ -16,7 +16,7 @@ from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 
-ANN, BEN = (Identity(SeededRandomness(seed)).public for seed in (1, 2))
+ANN, BEN, AGAIN = (Identity(SeededRandomness(seed)).public for seed in (1, 2, 3))
 
 
 class Heard:
@@ -33,6 +33,9 @@ class Heard:
 
     def last_heard(self, address):
         return self.at.get(address)
+
+    def missed(self, address):
+        return False
 
 
 @pytest.fixture
@@ -79,16 +82,26 @@ def test_a_host_is_listened_to_as_long_as_one_of_its_parties_sits_there():
     run_virtual(main())
 
 
-def test_a_claim_that_was_answered_does_not_count_for_the_next(seats):
+def test_a_claim_of_somebody_else_does_not_count_for_the_next(seats):
     """Once whoever crashed after a stranger had asked for her name was told to choose another."""
     heard = seats._transport.at
     heard["box/ann"] = 9
-    assert seats.still_there("ann", 10) is None, "a stranger asks, and must wait"
-    heard["box/ann"] = 14
-    assert seats.still_there("ann", 15), "and is told that she is there"
+    assert seats.still_there("ann", BEN, 10) is None, "a stranger asks once"
     heard["box/ann"] = 99
-    assert seats.still_there("ann", 100) is None, "she crashed, and asks for her own name"
-    assert seats.still_there("ann", 99 + GIVEN_UP_S + 1) is False
+    assert seats.still_there("ann", AGAIN, 100) is None, "she crashed, and asks for her own name"
+    assert seats.in_doubt(100)
+    assert seats.still_there("ann", AGAIN, 99 + GIVEN_UP_S + 1) is False
+    assert not seats.in_doubt(99 + GIVEN_UP_S + 1)
+
+
+def test_whoever_asks_again_is_told_that_the_seat_is_taken_and_may_ask_anew(seats):
+    heard = seats._transport.at
+    heard["box/ann"] = 9
+    assert seats.still_there("ann", BEN, 10) is None
+    heard["box/ann"] = 14
+    assert not seats.in_doubt(15)
+    assert seats.still_there("ann", BEN, 15) is True
+    assert seats.still_there("ann", BEN, 16) is None
 
 
 def test_nobody_is_evicted_before_it_is_known_of_all_who_are_in_the_way(monkeypatch):
@@ -105,11 +118,10 @@ def test_nobody_is_evicted_before_it_is_known_of_all_who_are_in_the_way(monkeypa
         for name, who in (("gone", ANN), ("there", BEN)):
             boss._seats.take(name, Seat(who, f"box/{name}", b""))
         monkeypatch.setattr(boss, "_in_the_way", lambda *_: ["gone", "there"])
-        again = Identity(SeededRandomness(3)).public
-        assert not boss._makes_room("gone", again)
+        assert not boss._makes_room("gone", AGAIN)
         assert boss._seats.names == ("gone", "there")
         heard["box/there"] = -math.inf
-        assert boss._makes_room("gone", again)
+        assert boss._makes_room("gone", AGAIN)
         assert boss._seats.names == ()
 
     run_virtual(main())

@@ -14,18 +14,19 @@ from helpers import make_study, random_records, simulate, telling, with_mailbox
 from mpc_rr.agents import coordinator as coordinating
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.outcome import State
-from mpc_rr.agents.party import Party
+from mpc_rr.agents.party import COORDINATOR_SILENT_S, LOBBIES, Party
 from mpc_rr.agents.roster import join_claim, roster_digest, run_id
 from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass, SigningKey
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import InputError, Misconduct, MpcRrError
-from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
+from mpc_rr.errors import Dropout, InputError, Misconduct, MpcRrError
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Again, Header
 from mpc_rr.network.lifecycle import (
     Exclusion,
     Hello,
     Invitation,
     Join,
+    LobbyNews,
     Member,
     Objection,
     Opening,
@@ -515,6 +516,114 @@ def test_whoever_comes_and_goes_in_the_lobby_leaves_nothing_behind():
         assert "mallory-0" in boss._seats
 
     in_the_lobby(act)
+
+
+def test_ever_new_coordinators_hold_nobody_in_the_lobby_for_ever():
+    """Once each that took over from the one before began all deadlines anew."""
+    study = make_study(4, SIZES, lobby_s=60, round_s=10)
+
+    async def coordinators(end, seen):
+        """Whenever the party asks again there is another, who admits it and falls silent."""
+        since, boss = -math.inf, BOSS
+        while True:
+            opened = read((await end.recv()).raw, study=study.name, runs=None,
+                          targets=(COORDINATOR,))  # fmt: skip
+            now, step = asyncio.get_running_loop().time(), opened.envelope.header.step
+            if step == Hello.step and now - since > COORDINATOR_SILENT_S:
+                boss = Identity(SeededRandomness(1000 + len(seen)))
+                seen.append(now)
+            if step not in (Hello.step, Join.step):
+                continue
+            since = now
+            who = opened.message(Hello if step == Hello.step else Join).identity
+            invitation = Invitation(boss.public, study.digest, bytes(16), who.digest, 65024)
+            author = opened.envelope.header.sender
+            answer = invitation
+            if step == Join.step:
+                answer = Welcome(who.fingerprint)
+            run = run_id(invitation)
+            header = Header(WIRE_VERSION, study.name, run, LOBBY_SESSION, answer.step,
+                            COORDINATOR, author)  # fmt: skip
+            await end.answer("ann", write(header, answer, boss))
+
+    async def main():
+        network, seen = MemoryNetwork(), []
+        liars = asyncio.create_task(coordinators(network.attach(COORDINATOR), seen))
+        party = Party(study, "ann", RECORDS[0], network.attach("ann"), SeededRandomness(5))
+        with pytest.raises(Dropout, match="sent nothing for step 'roster'"):
+            await asyncio.wait_for(party.run(), 3600)
+        liars.cancel()
+        return len(seen), asyncio.get_running_loop().time()
+
+    coordinators_seen, seconds = run_virtual(main())
+    assert coordinators_seen > 3
+    assert seconds == pytest.approx(LOBBIES * 60 + 10, abs=3)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_with_passes_the_seat_of_one_who_is_gone_is_only_its_own_person_s(same):
+    """Once anybody who was admitted could take the name of one that was cut off for a moment."""
+    registrar, ann, ben = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6, 7))
+    study = msgspec.structs.replace(STUDY, registrar=registrar.public.hex())
+    again = Identity(SeededRandomness(51))
+
+    async def act(boss, letters):
+        def comes(person, who, address):
+            proof = person.prove(boss.mailbox.run, who.public)
+            admission = registrar.admit(study.digest, person.public)
+            shown = ShowPass(who.public, Pass(person.public, admission, proof))
+            for message in (shown, join(boss, who, address=address)):
+                boss.mailbox.accept(
+                    letter(message, who, sender="ann", target=COORDINATOR, run=boss.mailbox.run)
+                )
+
+        comes(ann, ANN, "box/ann")
+        letters.heard["box/ann"] = -math.inf
+        comes(ann if same else ben, again, "new/ann")
+        await asyncio.sleep(0.1)
+        assert boss._seats["ann"].identity == (again if same else ANN).public
+        _, step, opened = answers(letters)[-1]
+        assert step == (Welcome if same else Refusal).step
+        assert same or "already called 'ann'" in opened.message(Refusal).reason
+
+    in_the_lobby(act, study)
+
+
+@pytest.mark.parametrize("slow_s", [0, 0.1])
+def test_whoever_left_before_its_admission_was_sent_leaves_nothing_either(slow_s):
+    """Once the admission was entered after all was forgotten: the signed account of what the study
+    cost had a line for every stranger who had joined and left in one breath."""
+
+    class Slow(Letters):
+        async def send(self, target, raw):
+            await asyncio.sleep(slow_s)
+            self.sent.append((target, raw))
+
+    async def main():
+        boss = Coordinator(STUDY, Slow(), SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(11)  # there were news, which one can ask for again
+        kept = dict(boss.mailbox.traffic), dict(boss.mailbox._sent)
+        for number in range(20):
+            who, name = Identity(SeededRandomness(200 + number)), f"mallory-{number}"
+            for message, session in (
+                (join(boss, who, name=name, address=f"box/{name}"), LOBBY_SESSION),
+                (Again(LOBBY_SESSION, LobbyNews.step), LOBBY_SESSION),
+                (Objection(COORDINATOR, "", "", "I do not like it"), ""),
+            ):
+                boss.mailbox.accept(
+                    letter(message, who, sender=name, target=COORDINATOR, run=boss.mailbox.run,
+                           session=session)
+                )  # fmt: skip
+                await asyncio.sleep(slow_s / 10)
+        await asyncio.sleep(1)
+        assert len(boss._seats) == 0
+        assert (boss.mailbox.traffic, boss.mailbox._sent) == kept
+        assert not boss.mailbox._resent_at
+        running.cancel()
+        await running
+
+    run_virtual(main())
 
 
 def test_a_party_that_names_another_roster_is_left_out():

@@ -175,6 +175,46 @@ def test_an_address_that_was_not_copied_whole_is_told(address, says):
         BrokerUrl.parse(address)
 
 
+SECRET = "SUAHUSHHUSH"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"mqtts://party-invitation:{SECRET}",
+        f"mqtts://user:{SECRET}",
+        f"mqtts:user:{SECRET}",
+        f"mqtts//user:{SECRET}",
+        f"user:{SECRET}",
+        f"{SECRET}://host:port",
+        f"{SECRET}://host:port@",
+        f"mqtt://user:{SECRET},more@host",
+        f"mqtt://user:more,{SECRET}@host",
+        f"http://user:{SECRET}@host",
+        f"mqtt://user:{SECRET}@host:port",
+        f"mqtt://user:{SECRET}/@host:port",
+        f"mqtt://user:{SECRET}@@host:port",
+    ],
+)
+def test_an_address_that_cannot_be_used_is_told_without_its_secrets(address):
+    """Once what had been cut off before its @ was shown whole."""
+    with pytest.raises(InputError) as told:
+        BrokerUrl.parse(address)
+    assert SECRET.casefold() not in str(told.value).casefold()
+
+
+@pytest.mark.parametrize("proxy", [f"socks5://me:{SECRET}@host", f"socks5://me:{SECRET}", SECRET])
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(proxy):
+    with pytest.raises(InputError, match="a proxy must look like") as told:
+        BrokerUrl.parse("mqtt://host", proxy=proxy)
+    assert SECRET not in str(told.value)
+
+
+def test_an_address_that_ends_after_the_name_of_its_invitation_is_told():
+    with pytest.raises(InputError, match="cut off or mistyped"):
+        BrokerUrl.parse("mqtt://party-invitation")
+
+
 def test_a_fingerprint_may_have_colons_and_capital_letters():
     pin = ":".join(["AB"] * 32)
     assert BrokerUrl.parse(f"mqtts://h#sha256={pin}").fingerprint == "ab" * 32

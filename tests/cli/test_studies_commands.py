@@ -51,9 +51,10 @@ def test_json_is_one_document_on_standard_output(small):
         {"attribute": "mood", "categories": ["low", "middle", "high"]},
     ]
     assert published_counts(document) == expected_counts()
-    first, second, measure, value, _ = document["publication"]["listings"][0]["rows"][0]
-    assert (first, second, measure) == ("sport", "mood", "Cramér's V")
+    first, second, measure, value, low, high, *_ = document["publication"]["listings"][0]["rows"][0]
+    assert (first, second, measure) == ("sport", "mood", "V")
     assert 0 < value <= 1
+    assert 0 <= low <= high <= 1
 
 
 def test_a_failed_study_ends_with_1_and_keeps_its_evidence(small):

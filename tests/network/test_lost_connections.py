@@ -197,6 +197,12 @@ def test_a_refusal_that_may_pass_has_its_time_from_when_it_began(monkeypatch, re
             run_virtual(main())
 
 
+@pytest.mark.parametrize("error", [None, TimeoutError("Operation timed out")])
+def test_a_full_store_is_among_the_causes_why_nobody_can_subscribe(error):
+    """Retained messages of a stranger fill that of NATS. Once only rights were named."""
+    assert "store" in str(no_reading(BrokerUrl("127.0.0.1", 1), "mpc_rr/test", error))
+
+
 def test_what_nobody_has_subscribed_to_ends_nothing():
     """Once a broker could end a party with a batch for the coordinator."""
     letter = b"letter" * 20
