@@ -1,3 +1,4 @@
+import logging
 import shutil
 import signal
 import socket
@@ -47,6 +48,17 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--quick") and left_out:
         items[:] = [item for item in items if item not in set(left_out)]
         config.hook.pytest_deselected(items=left_out)
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was():
+    """A command that a test calls in this process sends the logs elsewhere, for good."""
+    loggers = [logging.getLogger(name) for name in ("mpc_rr", "mpc_rr.library.mqtt")]
+    before = [(logger.handlers[:], logger.level, logger.propagate) for logger in loggers]
+    yield
+    for logger, (handlers, level, propagate) in zip(loggers, before, strict=True):
+        logger.handlers, logger.propagate = handlers, propagate
+        logger.setLevel(level)
 
 
 @pytest.fixture(autouse=True)
