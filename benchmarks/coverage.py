@@ -184,10 +184,12 @@ def ending_of(protocol, schema, records, rng):
         return asked_by_blocks(protocol, schema, records, rng, names)
     if isinstance(protocol, RRClusters):
         first = each(protocol.dependence, schema, records, rng)
-        design = protocol.design(schema, protocol.clusters_of(schema, first))
+        dependences = protocol.dependences_of(schema, first)
+        design = protocol.design(schema, protocol.clusters_of(schema, dependences))
     else:
-        design = protocol.design(schema)
-    return Collected(schema, names, names, (), {}, design, design.randomize(records, rng))
+        dependences, design = None, protocol.design(schema)
+    reported = design.randomize(records, rng)
+    return Collected(schema, names, names, (), {}, design, reported, dependences)
 
 
 def tables_of(records, sizes):

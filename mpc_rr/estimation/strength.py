@@ -72,6 +72,12 @@ class Strength:
     groups: tuple[Groups, Groups] | None = None
     """For V: of which categories the limits speak, where rare ones had to be merged."""
 
+    def around(self, value: float | None) -> "Strength":
+        """With this value, and limits that hold it: those of a merged table may not."""
+        if value is None:
+            return replace(self, value=None)
+        return replace(self, value=value, low=min(self.low, value), high=max(self.high, value))
+
     @property
     def verdict(self) -> Verdict:
         """What may be said at this budget."""

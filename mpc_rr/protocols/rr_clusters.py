@@ -19,6 +19,7 @@ import numpy as np
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import (
     Clusters,
+    Dependences,
     dependence_graph,
     merge_clusters,
     power_iteration_clusters,
@@ -42,12 +43,14 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Ending, Setting
+from mpc_rr.publication.first_stage import FirstStage
 from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema
 
 BY_CORRELATION = 3
-"""Since these rules two ordered attributes are compared by their correlation."""
+"""Since these rules two ordered attributes are compared by their correlation, and what made the
+clusters is published."""
 
 
 class Clustering(Message, frozen=True):
@@ -124,9 +127,9 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
         return [matrix.epsilon for matrix in rr_independent(schema.sizes, keep).matrices]
 
-    def clusters_of(
+    def dependences_of(
         self, schema: Schema, tables: PairCounts | RandomizedPairs, rules: int = RULES
-    ) -> Clusters:
+    ) -> Dependences:
         """Step 2: the same for everybody who has the same tables.
 
         Two ordered attributes are as close as |r| says, others as V does (Expressions (8), (9)),
@@ -137,7 +140,10 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         answers = [a.answer_codes if now else tuple(range(a.size)) for a in attributes]
         dependences = dependence_matrix(tables.pair_shares(), ordinal, answers)
         # Equal to the last digit on every machine, whatever its arithmetic rounds differently.
-        dependences = np.round(dependences, 9)
+        return np.round(dependences, 9)
+
+    def clusters_of(self, schema: Schema, dependences: Dependences) -> Clusters:
+        """Step 2: attributes that depend on each other."""
         if self.method == "merge":
             return merge_clusters(
                 dependences, schema.sizes, self.most_combinations, self.least_dependence
@@ -159,7 +165,9 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
 
         # Step 2: hear the clusters; they must be those that follow from the tables.
         own = session.shared(
-            "clusters", (tables.digest,), lambda: tuple(self.clusters_of(schema, tables))
+            "clusters",
+            (tables.digest,),
+            lambda: tuple(self.clusters_of(schema, self.dependences_of(schema, tables))),
         )
 
         def mine(message: Clustering) -> None:
@@ -175,7 +183,11 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> Ending:
         """The coordinator's part."""
         tables = await self.dependence.coordinator(session.sub("dependence"), schema)
-        clusters = self.clusters_of(schema, tables, session.rules)
+        dependences = self.dependences_of(schema, tables, session.rules)
+        clusters = self.clusters_of(schema, dependences)
         await session.announce(Clustering(tuple(clusters)))
         design = self.design(schema, clusters)
-        return await collect_coordinator(session, schema, design, tables)
+        ended = await collect_coordinator(session, schema, design, tables)
+        if isinstance(ended, FirstStage) or session.rules < BY_CORRELATION:
+            return ended
+        return msgspec.structs.replace(ended, clustered_by=dependences)

@@ -1,7 +1,6 @@
 """Counts of every pair of attributes: exact, with noise, or without the small ones."""
 
 import hashlib
-from dataclasses import replace
 from typing import Literal
 
 import msgspec
@@ -90,7 +89,7 @@ class PairCounts(Ending, frozen=True):
             limits = strength(*self._estimate(number), both)
             if self.exact and limits.measure == "cramers_v":  # no category merged: of those here
                 answered = self.tables[number][np.ix_(both[0].answer_codes, both[1].answer_codes)]
-                limits = replace(limits, value=cramers_v(answered).value)
+                limits = limits.around(cramers_v(answered).value)
             found[i, j] = limits
         return found
 

@@ -1,5 +1,6 @@
 """Parts that several kinds of result share: tables of attributes, and their dependences."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -7,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.distribution import Estimate
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
@@ -106,12 +108,11 @@ def add_dependences(
         )
         for i, j in order
     ]  # fmt: skip
-    draft.listings.append(
-        Listing(
-            name="dependence", title=title, columns=columns, rows=tuple(rows),
-            caption=_caption(found, known), main=main,
-        )
+    listed = Listing(
+        name="dependence", title=title, columns=columns, rows=tuple(rows),
+        caption=_caption(found, known), main=main,
     )  # fmt: skip
+    draft.listings.append(listed)
     draft.figures.append(
         Figure(
             kind="heat_map",
@@ -119,10 +120,87 @@ def add_dependences(
             title="0: independent, ±1: fully dependent; grey: it cannot be told from these answers",
         )
     )
-    lines: list[tuple[object, ...]] = [tuple(column.name for column in columns), *rows]
-    draft.sheets.append(
-        Sheet.of("dependence.csv", "the dependence of each pair, with its limits", csv_text(lines))
+    _add_sheet(draft, "dependence.csv", "the dependence of each pair, with its limits", listed)
+    _add_merged(draft, schema, found)
+
+
+def add_graph(
+    draft: Draft, schema: Schema, dependences: Dependences, clusters: Sequence[Sequence[int]]
+) -> None:
+    """The dependences that made the clusters: a listing, strongest first, its picture, a sheet."""
+    attributes, names = schema.attributes, schema.names
+    cluster = {attribute: k for k, members in enumerate(clusters) for attribute in members}
+    columns = (
+        Column(name="attribute_1", label="", kind="attribute"),
+        Column(name="attribute_2", label="", kind="attribute"),
+        Column(name="measure", label=""),
+        Column(name="value", label="degree", kind="degree"),
+        Column(name="together", label="in one cluster"),
     )
+    pairs = itertools.combinations(range(len(attributes)), 2)
+    rows = [
+        (
+            names[i], names[j],
+            "|r|" if attributes[i].type == attributes[j].type == "ordinal" else "V",
+            round(float(dependences[i, j]), DIGITS), "yes" if cluster[i] == cluster[j] else "no",
+        )
+        for i, j in sorted(pairs, key=lambda pair: -dependences[pair])
+    ]  # fmt: skip
+    listed = Listing(
+        name="dependence_graph", title="What made the clusters", columns=columns,
+        rows=tuple(rows), main=False,
+        caption="The degrees by which attributes were clustered, as the first stage found "
+        "them: V, Cramér's V; |r|, Pearson's correlation of ranks without its sign. They say "
+        "why attributes were randomized together; how strongly answers depend on each other "
+        "is said with limits above, from all answers.",
+    )  # fmt: skip
+    draft.listings.append(listed)
+    draft.figures.append(
+        Figure(
+            kind="graph", of="dependence_graph",
+            title="The thicker a line, the stronger the dependence; coloured within a cluster, "
+            "grey between clusters; none below 0.05",
+        )
+    )  # fmt: skip
+    what = "the dependence graph that made the clusters, edge by edge"
+    _add_sheet(draft, "dependence_graph.csv", what, listed)
+
+
+def _add_sheet(draft: Draft, name: str, what: str, listed: Listing) -> None:
+    head: tuple[object, ...] = tuple(column.name for column in listed.columns)
+    draft.sheets.append(Sheet.of(name, what, csv_text([head, *listed.rows])))
+
+
+def _add_merged(draft: Draft, schema: Schema, found: Mapping[tuple[int, int], Strength]) -> None:
+    """Which rare answers were taken together for V, and in which pairs."""
+    merged: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for pair, strength in found.items():
+        both = strength.groups or ((), ())
+        for attribute, other, groups in zip(pair, reversed(pair), both, strict=True):
+            for group in groups:
+                if len(group) > 1:
+                    answers = [schema.attributes[attribute].answer_codes[k] for k in group]
+                    merged.setdefault((attribute, tuple(answers)), []).append(other)
+    if not merged:
+        return
+    columns = (
+        Column(name="attribute", label="", kind="attribute"),
+        Column(name="answers", label="taken together"),
+        Column(name="beside", label="for V with", kind="attribute"),
+    )
+    rows = []
+    for (attribute, codes), others in sorted(merged.items()):
+        categories = [schema.attributes[attribute].categories[k] for k in codes]
+        beside = tuple(schema.names[other] for other in sorted(others))
+        rows.append((schema.names[attribute], ", ".join(categories), beside))
+    draft.listings.append(
+        Listing(
+            name="taken_together", title="Rare answers that were taken together",
+            columns=columns, rows=tuple(rows), main=False,
+            caption="Too few gave these answers to tell them apart. The limits of V speak of the "
+            "table in which they are one answer.",
+        )
+    )  # fmt: skip
 
 
 def _told(found: Strength, exact: bool) -> float | None:
@@ -158,7 +236,7 @@ def _caption(found: Mapping[tuple[int, int], Strength], known: Known) -> str:
         + ("“Here” is the degree among these respondents. " if known == "exactly" else "")
         + "The limits hold for the population that the respondents were drawn from, with 95 % "
         "confidence for each pair. "
-        + ("For V, rare answers were taken together. " if merged else "")
+        + ("For V, rare answers were taken together; the report says which. " if merged else "")
         + ("Who did not answer both questions is left out. " if partly else "")
         + f"Of pairs that do not depend on each other, {LOWER_TAIL:.0%} are said to by chance"
         + (f": of {len(found)} such pairs, {here:.1f} on average." if here >= 0.1 else ".")

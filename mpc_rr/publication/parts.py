@@ -173,10 +173,11 @@ class Figure(_Part, frozen=True, kw_only=True):
     """What of the above is worth a picture. Renderers draw it; nothing of it is stored twice.
 
     ``intervals``: the cells of a table of one axis with their limits. ``heat_map``: a listing whose
-    first two columns name attributes, by its column of kind ``degree``.
+    first two columns name attributes, by its column of kind ``degree``. ``graph``: the same with
+    nodes and edges, those together whose last column says "yes".
     """
 
-    kind: Literal["intervals", "heat_map"]
+    kind: Literal["intervals", "heat_map", "graph"]
     of: str
     """The name of a table or a listing."""
     title: str = ""

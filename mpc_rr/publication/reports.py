@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.errors import listing
+from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
-from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
+from mpc_rr.publication.crosstabs import add_dependences, add_graph, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.parts import (
     Absence,
@@ -88,6 +89,8 @@ class Collected(Ending, frozen=True):
     design: Design
     reported: npt.NDArray[np.int64]
     """One row for each of ``answered``."""
+    clustered_by: Dependences | None = None
+    """The dependences of a first stage that made the clusters."""
 
     def __repr__(self) -> str:
         return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
@@ -137,6 +140,8 @@ class Collected(Ending, frozen=True):
         draft.listings.append(
             Listing(name="clusters", title="Clusters", columns=columns, rows=rows, main=False)
         )
+        if self.clustered_by is not None:
+            add_graph(draft, self.schema, self.clustered_by, self.design.clusters)
         design = ClusterDesign(epsilon=self.design.epsilon, clusters=clusters, sheet=REPORTS)
         return draft.publication(randomization=design)
 

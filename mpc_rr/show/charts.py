@@ -1,6 +1,7 @@
 """Charts as SVG that follow the page's colours, light or dark, and its width."""
 
 import html
+import math
 from collections.abc import Sequence
 
 from mpc_rr.errors import one_line, plain
@@ -11,6 +12,8 @@ ROW, LABELS, RIGHT, TOP = 26, 130, 56, 8
 PLOT = 260
 CELL, HEAD = 46, 100
 LONGEST = 20
+FAINTEST = 0.05
+"""A weaker dependence has no line."""
 READABLE = 640
 """A wider chart is not made narrower than this, in pixels: one scrolls."""
 
@@ -97,6 +100,42 @@ def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], fl
                     f'text-anchor="middle">{text}</text>'
                 )
     return _svg(LABELS + CELL * n + 70, HEAD + CELL * n + 4, title, parts)
+
+
+def graph(
+    title: str,
+    labels: Sequence[str],
+    degrees: dict[tuple[int, int], float],
+    together: set[tuple[int, int]],
+) -> str:
+    """Labels on a circle, and between two a line as thick as their degree."""
+    radius = max(90.0, 11.0 * len(labels))
+    middle = (LABELS + radius, radius + 40)
+    turns = [2 * math.pi * k / len(labels) for k in range(len(labels))]
+    place = [
+        (middle[0] + radius * math.sin(turn), middle[1] - radius * math.cos(turn)) for turn in turns
+    ]
+    parts = []
+    for (one, other), degree in sorted(degrees.items(), key=lambda found: found[1]):
+        if degree < FAINTEST:
+            continue
+        (x1, y1), (x2, y2) = place[one], place[other]
+        kind = "tie" if (one, other) in together else "link"
+        parts.append(
+            f'<path class="{kind}" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" '
+            f'stroke-width="{1 + 7 * degree:.1f}"/>'
+        )
+    for label, (x, y) in zip(labels, place, strict=True):
+        sideways = (x - middle[0]) / radius
+        anchor = "middle" if abs(sideways) < 0.2 else "start" if sideways > 0 else "end"
+        down = 4 if anchor != "middle" else 22 if y > middle[1] else -12
+        across = 0 if anchor == "middle" else 11 if sideways > 0 else -11
+        parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="6"/>')
+        parts.append(
+            f'<text x="{x + across:.1f}" y="{y + down:.1f}" text-anchor="{anchor}">'
+            f"{_short(label)}</text>"
+        )
+    return _svg(2 * (LABELS + radius), 2 * (radius + 40), title, parts)
 
 
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:

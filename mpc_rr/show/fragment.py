@@ -31,6 +31,7 @@ STYLE = """
   svg { height: auto; max-width: 100%; font-size: 13px; } svg text { fill: var(--ink); }
   svg text.dim { fill: var(--dim); } .grid { stroke: var(--line); stroke-dasharray: 2 4; }
   .axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
+  .tie { stroke: var(--accent); stroke-opacity: .7; } .link { stroke: var(--line); }
   .dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
   .cell { fill: color-mix(in srgb, var(--accent) calc(var(--degree) * 100%), var(--page));
           stroke: var(--line); } .none { fill: var(--line); opacity: .35; }
@@ -128,8 +129,10 @@ def _quantities(quantities: Sequence[Quantity], words: Words) -> str:
 
 
 def _listing(listed: Listing, found: Publication, words: Words) -> str:
-    drawn = [f for f in found.figures if f.of == listed.name and f.kind == "heat_map"]
-    picture = "".join(_heat_map(listed, figure, words) for figure in drawn)
+    drawn = [f for f in found.figures if f.of == listed.name]
+    picture = "".join(
+        (_graph if figure.kind == "graph" else _heat_map)(listed, figure, words) for figure in drawn
+    )
     columns = words.columns(listed)
     rows = list(zip(*(texts for _, texts in columns), strict=True))
     numeric = [column.kind not in ("text", "attribute") for column, _ in columns]
@@ -140,21 +143,48 @@ def _listing(listed: Listing, found: Publication, words: Words) -> str:
     return f"<h2>{text_of(listed.title)}</h2>{picture}{table}{caption}"
 
 
+def _degrees(listed: Listing) -> dict[tuple[str, str], float | None]:
+    """By the two attributes that the first columns name."""
+    found = [column.name for column in listed.columns if column.kind == "degree"]
+    if not found or len(listed.columns) < 3:
+        return {}
+    ends = (listed.column(column.name) for column in listed.columns[:2])
+    return {
+        (str(a), str(b)): float(value) if isinstance(value, float | int) else None
+        for a, b, value in zip(*ends, listed.column(found[0]), strict=True)
+    }
+
+
+def _graph(listed: Listing, figure: Figure, words: Words) -> str:
+    degrees = _degrees(listed)
+    together = {(str(row[0]), str(row[1])) for row in listed.rows if row[-1] == "yes"} & {*degrees}
+    names = sorted({name for pair in degrees for name in pair}, key=lambda n: (words.place(n), n))
+    first = {name: place for place, name in enumerate(names)}
+    for one, other in together:  # those of a cluster stand beside each other
+        first[one] = first[other] = min(first[one], first[other])
+    place = {name: k for k, name in enumerate(sorted(names, key=lambda n: first[n]))}
+    drawn = charts.graph(
+        listed.title,
+        [words.attribute(name) for name in place],
+        {(place[a], place[b]): abs(value or 0.0) for (a, b), value in degrees.items()},
+        {(place[a], place[b]) for a, b in together},
+    )
+    return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
+
+
 def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
-    degrees = [column.name for column in listed.columns if column.kind == "degree"]
-    if not degrees or len(listed.columns) < 3:
+    degrees = _degrees(listed)
+    if not degrees:
         return ""
     names: dict[str, int] = {}
-    ends = zip(listed.column(listed.columns[0].name), listed.column(listed.columns[1].name),
-               strict=True)  # fmt: skip
-    pairs = [(str(a), str(b)) for a, b in ends]
+    pairs = list(degrees)
     for pair in sorted(pairs, key=lambda p: (words.place(p[0]), words.place(p[1]))):
         for name in pair:
             names.setdefault(name, len(names))
     values: dict[tuple[int, int], float | None] = {}
-    for (a, b), value in zip(pairs, listed.column(degrees[0]), strict=True):
+    for (a, b), value in degrees.items():
         low, high = sorted((names[a], names[b]))
-        values[low, high] = float(value) if isinstance(value, float | int) else None
+        values[low, high] = value
     drawn = charts.heat_map(listed.title, [words.attribute(name) for name in names], values)
     return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
 

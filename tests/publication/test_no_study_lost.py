@@ -90,5 +90,5 @@ def test_ordered_attributes_are_clustered_by_their_correlation(rules, together):
     protocol = RRClusters(
         dependence=ExactPairs(), keep=0.5, most_combinations=25, least_dependence=0.2
     )
-    found = protocol.clusters_of(ORDINAL, tables, rules)
+    found = protocol.clusters_of(ORDINAL, protocol.dependences_of(ORDINAL, tables, rules))
     assert {cluster for cluster in found if len(cluster) > 1} == together
