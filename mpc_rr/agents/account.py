@@ -159,7 +159,7 @@ class Account:
         self.before(study).check(*self.planned(study))
 
     def _taken(self, study: Study) -> TookPart | None:
-        """This very study, whatever its title, its deadlines or its last day are now."""
+        """This very study, whatever its deadlines or its last day are now."""
         for took in self._file.participations:
             if took.promise == study.promise.hex() or (
                 not took.promise and took.digest == study.digest.hex()

@@ -170,13 +170,39 @@ def expected_error(shares: Array, table: Array, p: float, n: int) -> float:
 # ── From block to block ────────────────────────────────────────────────────────────────────────
 
 
-def next_table(answered: Answered, floor: float, *, rounded: bool = True) -> Array:
+@dataclass
+class SoFar:
+    """What all blocks so far tell about one combination: the sums that the next table needs."""
+
+    p: float
+    counts: Codes
+    """How often each cell was answered."""
+    shown: Array
+    """The tables, summed over all who answered."""
+
+    @classmethod
+    def nothing(cls, p: float, cells: int) -> "SoFar":
+        """Before the first block."""
+        return cls(p, np.zeros(cells, dtype=np.int64), np.zeros(cells))
+
+    def take(self, table: Array, counts: Codes) -> None:
+        """The answers of one more block, and the table it was shown."""
+        self.counts = self.counts + counts
+        self.shown = self.shown + int(counts.sum()) * table
+
+    @property
+    def shares(self) -> Array:
+        """Eq. 4 on all blocks at once."""
+        return of_block(self.counts, self.shown / max(int(self.counts.sum()), 1), self.p)
+
+
+def next_table(estimate: Array, floor: float, *, rounded: bool = True) -> Array:
     """The table for the next block: the estimate so far, made proper, with the floor.
 
     ``rounded``: so that it is the same to the last bit on every machine, whatever its arithmetic
     rounds differently.
     """
-    shares = project_to_simplex(pooled(answered).shares)
+    shares = project_to_simplex(estimate)
     if rounded:
         shares = np.round(shares, 9)
         shares = shares / math.fsum(shares)
@@ -219,14 +245,14 @@ def collect(
     """
     check_truth(p)
     tables, counts, alone = [], [], []
-    table = np.full(size, 1 / size)
+    table, so_far = np.full(size, 1 / size), SoFar.nothing(p, size)
     for start in range(0, len(cells), block):
         told = respond(cells[start : start + block], table, p, rng)
         tables.append(table)
         counts.append(np.bincount(told, minlength=size))
         alone.append(of_block(counts[-1], table, p))
-        so_far = Answered(p, np.array(tables), np.array(counts))
-        table = next_table(so_far, floor)
+        so_far.take(table, counts[-1])
+        table = next_table(so_far.shares, floor)
     return Collection(Answered(p, np.array(tables), np.array(counts)), np.array(alone))
 
 

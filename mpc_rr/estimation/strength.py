@@ -5,8 +5,8 @@ and one of three verdicts: at least so strong, at most so strong, or it cannot b
 is one for every way of answering (`mpc_rr.estimation.uncertainty`):
 
 V. Rare categories are merged until each of the rest is told from nothing. φ² of the merged table is
-a quadratic form of the estimate; under a true φ² = t its distribution is a shifted gamma with the
-right mean, variance and skewness, which is inverted for t.
+a quadratic form of the estimate (`mpc_rr.estimation.independence`); under a true φ² = t its
+distribution is a shifted gamma with the right mean, variance and skewness, which is inverted for t.
 
 r. A correlation ρ is inside if the estimate is no further from it than 1.96 standard deviations
 at ρ.
@@ -20,17 +20,17 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr
 
-from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.independence import (
+    TOLD_APART,
+    Groups,
+    UnderIndependence,
+    among_answers,
+    nearby,
+    phi2,
+)
 from mpc_rr.estimation.intervals import shifted_gamma
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.estimation.uncertainty import (
-    Answering,
-    BlockAnswers,
-    ExactCounts,
-    Spread,
-    Target,
-    sampling_covariance,
-)
+from mpc_rr.estimation.uncertainty import Spread, Target, sampling_covariance
 from mpc_rr.schema import Attribute
 
 Verdict = Literal["at least", "at most", "cannot be told"]
@@ -39,19 +39,11 @@ WEAK = 0.3
 LOWER_TAIL, UPPER_TAIL = 0.02, 0.025
 """Of many tables without dependence, two in a hundred will be said to have some."""
 QUANTILE = 1.959964
-FEW_CELLS = 30
-TOLD_APART, TOLD_APART_WIDELY = 3.0, 5.0
-"""How many standard errors a category must have to stay by itself: in small tables, in others."""
-FEWEST = 5.0
-"""How many people a category must have to stay by itself."""
 SMOOTHING = 2.0
 NOTHING = 1e-12
 """A φ² below is that of independence, but for rounding: in which direction the truth may lie, it
 does not say, so all count alike."""
 HALVINGS = 40
-
-Groups = tuple[tuple[int, ...], ...]
-"""Categories of one attribute, those that were merged together."""
 
 
 @dataclass(frozen=True)
@@ -109,18 +101,11 @@ def strength(
     """
     both_ordinal = attributes[0].type == attributes[1].type == "ordinal"
     measure = pearson_strength if both_ordinal else cramers_v_strength
-    answers = [attribute.answer_codes for attribute in attributes]
-    if tuple(map(len, answers)) == estimate.shape:
-        return measure(estimate, uncertainty, of)
-    within = np.ix_(*answers)
-    cells = np.arange(estimate.size).reshape(estimate.shape)[within].ravel()
-    proper = project_to_simplex(estimate).ravel()
-    there, share = Answering(uncertainty, cells, proper), float(estimate[within].sum())
-    error = math.sqrt(max(float(uncertainty.covariance(proper)[np.ix_(cells, cells)].sum()), 0.0))
-    if share <= TOLD_APART * error or share * uncertainty.n < FEWEST or there.share <= 0:
+    among = among_answers(estimate, uncertainty, attributes)
+    if among is None:
         return replace(untold(both_ordinal=both_ordinal), answered=0.0)
-    found = measure(estimate[within] / share, there, of)
-    return replace(found, answered=uncertainty.n * share)
+    found = measure(among.estimate, among.uncertainty, of)
+    return replace(found, answered=among.number)
 
 
 def untold(*, both_ordinal: bool) -> Strength:
@@ -130,94 +115,55 @@ def untold(*, both_ordinal: bool) -> Strength:
     return Strength("cramers_v", None, 0.0, 1.0)
 
 
-def nearby(estimate: Array, uncertainty: Spread) -> Array:
-    """A proper table near an unbiased one, at which its covariances are worked out.
-
-    Independence, plus as much of the dependence as is not noise.
-    """
-    margins = [project_to_simplex(estimate.sum(axis=axis)) for axis in (1, 0)]
-    independent = np.outer(*margins)
-    difference = estimate - independent
-    energy = float((difference**2).sum())
-    noise = float(np.trace(uncertainty.covariance(independent.ravel())))
-    kept = max(0.0, 1 - (noise / energy) ** 2) if energy > 0 else 0.0
-    return project_to_simplex(independent + kept * difference)
-
-
 # ── Cramér's V ─────────────────────────────────────────────────────────────────────────────────
 
 
 def cramers_v_strength(estimate: Array, uncertainty: Spread, of: Target = "population") -> Strength:
     """V of the unbiased table of a pair, with its limits."""
-    statistic = _Phi2(estimate, uncertainty, of)
-    if not statistic.told:
-        return Strength("cramers_v", None, 0.0, 1.0, groups=statistic.groups)
+    fit = nearby(estimate, uncertainty)
+    at_fit = uncertainty.covariance(fit.ravel())
+    null = UnderIndependence.of(estimate, uncertainty, of, at_fit)
+    if null is None:
+        return untold(both_ordinal=False)
+    statistic = _Phi2(null, uncertainty, of, fit, at_fit)
     low, high = statistic.limits()
     value = math.sqrt(min(max(statistic.seen - statistic.bias, 0.0) / statistic.most, 1.0))
-    by_chance = 1 - statistic.cdf(statistic.seen, 0.0)
+    by_chance = 1 - null.cdf(null.seen)
     p_value = by_chance if of == "population" else None
     value = min(max(value, low), high)
-    return Strength("cramers_v", value, low, high, p_value, by_chance, groups=statistic.groups)
+    groups = (null.groups[0], null.groups[1])
+    return Strength("cramers_v", value, low, high, p_value, by_chance, groups=groups)
 
 
 class _Phi2:
     """φ² of a table whose rare categories are merged, and its distribution under any true φ²."""
 
-    def __init__(self, estimate: Array, uncertainty: Spread, of: Target) -> None:
+    def __init__(
+        self, null: UnderIndependence, uncertainty: Spread, of: Target, fit: Array, at_fit: Array
+    ) -> None:
         n, reports = uncertainty.n, uncertainty.reports
-        shape, covariance = estimate.shape, uncertainty.covariance
-        fit = nearby(estimate, uncertainty).ravel()
-        at_fit = covariance(fit)
-        exact = of == "respondents" and isinstance(uncertainty, ExactCounts)
-        self.groups = _told_apart(estimate, at_fit, uncertainty, exact=exact)
-        rows, columns = map(len, self.groups)
-        self.told = min(rows, columns) >= 2
-        if not self.told:
-            return
-        sums = [_sums(g, size) for g, size in zip(self.groups, shape, strict=True)]
-        merged = np.asarray(np.kron(*sums), dtype=np.float64)
-        table = sums[0] @ estimate @ sums[1].T
-        self._table = table / table.sum()
+        self._null, self.seen, self.bias = null, null.seen, null.bias
+        self.most = min(null.table.shape) - 1.0
+        self._independent = null.independent
+        self._difference = null.table - null.independent
         self._sampling = 1 / reports - (1 / n if of == "respondents" else 0.0)
-        a, b = self._table.sum(axis=1), self._table.sum(axis=0)
-        self._independent = np.outer(a, b)
-        self._difference = self._table - self._independent
-        self.seen = float((self._difference**2 / self._independent).sum())
-        self.most = min(rows, columns) - 1.0
-        self._freedom = (rows - 1) * (columns - 1)
-
-        null = np.outer(*(project_to_simplex(estimate.sum(axis=k)) for k in (1, 0))).ravel()
-        at_null = covariance(null)
-        spread = at_null - (sampling_covariance(null, n) if of == "respondents" else 0.0)
-        form = np.kron(_without(a), _without(b)) / np.sqrt(self._independent.ravel())
-        over = form @ merged
-        gamma = over @ spread @ over.T
-        self.bias = float(np.trace(gamma))
-        self._bias_of_sampling = self._sampling * float(
-            np.trace(over @ sampling_covariance(null, 1) @ over.T)
-        )
-        self._squares = float((gamma * gamma).sum())
-        self._cubes = float(((gamma @ gamma) * gamma).sum())
-        if self._squares > 0:
-            more = 1 + uncertainty.excess(null, merged, form.T @ form) / 2 / self._squares
-            self._squares *= more
-            self._cubes *= more**2.5
-        slope = merged.T @ _slope(self._table).ravel()
+        sampled = null.over @ sampling_covariance(null.null, 1) @ null.over.T
+        self._bias_of_sampling = self._sampling * float(np.trace(sampled))
+        slope = null.merged.T @ _slope(null.table).ravel()
         largest = max(self.seen, NOTHING)
         by_mechanism = [
             max(float(slope @ (matrix - sampling_covariance(shares, reports)) @ slope), 0.0)
             / (4 * largest)
-            for matrix, shares in ((at_null, null), (at_fit, fit))
+            for matrix, shares in ((null.at_null, null.null), (at_fit, fit.ravel()))
         ]
         if self.seen < NOTHING:
-            by_mechanism = [max(self.bias - self._bias_of_sampling, 0.0) / self._freedom] * 2
+            by_mechanism = [max(self.bias - self._bias_of_sampling, 0.0) / null.freedom] * 2
         self._at_null, self._at_fit = by_mechanism
-        near = sums[0] @ fit.reshape(shape) @ sums[1].T
-        self._fitted = _phi2(near)
+        self._fitted = phi2((null.merged @ fit.ravel()).reshape(null.table.shape))
         self._inflation = 1.0
         linear, surplus = self._at_fit + self._linear(self.seen)[0], self.seen - self.bias
-        if self._freedom > 1 and surplus > 2 * math.sqrt(2 * self._squares) and linear > 0:
-            share = (linear * largest - self._squares) / surplus / linear
+        if null.freedom > 1 and surplus > 2 * math.sqrt(2 * null.squares) and linear > 0:
+            share = (linear * largest - null.squares) / surplus / linear
             self._inflation = min(max(share, 1.0), 3.0)
 
     def _linear(self, truth: float) -> tuple[float, float]:
@@ -225,7 +171,7 @@ class _Phi2:
         if self._sampling <= 0 or truth <= 0:
             return 0.0, 0.0
         if self.seen < NOTHING:
-            return self._bias_of_sampling / self._freedom, 0.0
+            return self._bias_of_sampling / self._null.freedom, 0.0
         table = self._independent + math.sqrt(truth / self.seen) * self._difference
         table = np.maximum(table, 0.0)
         table /= table.sum()
@@ -233,23 +179,25 @@ class _Phi2:
         slope -= (table * slope).sum()
         variance = float((table * slope**2).sum()) * self._sampling
         third = float((table * slope**3).sum()) * self._sampling**2
-        return variance / 4 / max(_phi2(table), 1e-12), third
+        return variance / 4 / max(phi2(table), 1e-12), third
 
     def cdf(self, seen: float, truth: float) -> float:
         """How probably φ² comes out at most like this, if it is so in truth."""
+        if truth == 0:
+            return self._null.cdf(seen)
         by_sampling, third = self._linear(truth)
         way = min(math.sqrt(truth / self._fitted), 2.0) if self._fitted > 1e-9 else 0.0
         between = self._at_null + way * (self._at_fit - self._at_null)
         linear = self._inflation * (max(between, min(self._at_null, self._at_fit)) + by_sampling)
-        if self._freedom == 1:
-            deviation = math.sqrt(max(self.bias if truth == 0 else linear, 1e-300))
+        if self._null.freedom == 1:
+            deviation = math.sqrt(max(linear, 1e-300))
             root, true_root = math.sqrt(seen), math.sqrt(truth)
             return float(
                 ndtr((root - true_root) / deviation) - ndtr((-root - true_root) / deviation)
             )
         mean = truth + self.bias - self._bias_of_sampling * truth / self.most
-        variance = 2 * self._squares + 4 * linear * truth
-        skew = 8 * self._cubes + 24 * linear**2 * truth + third
+        variance = 2 * self._null.squares + 4 * linear * truth
+        skew = 8 * self._null.cubes + 24 * linear**2 * truth + third
         return float(shifted_gamma(np.array(seen - mean), np.array(variance), np.array(skew)))
 
     def limits(self) -> tuple[float, float]:
@@ -264,60 +212,6 @@ class _Phi2:
         if seen < self.most:
             high = _last(lambda t: self.cdf(seen, t) >= UPPER_TAIL, min(low, self.most), self.most)
         return math.sqrt(low / self.most), math.sqrt(max(high, low) / self.most)
-
-
-def _told_apart(
-    estimate: Array, covariance: Array, uncertainty: Spread, *, exact: bool
-) -> tuple[Groups, Groups]:
-    """Categories that can be told from nothing; the rare ones merged."""
-    rows, columns = estimate.shape
-    wide = estimate.size > FEW_CELLS or isinstance(uncertainty, BlockAnswers)
-    factor = TOLD_APART_WIDELY if wide else TOLD_APART
-    by_cell = covariance.reshape(rows, columns, rows, columns)
-    found = []
-    for axis, spread in ((1, by_cell.sum(axis=(1, 3))), (0, by_cell.sum(axis=(0, 2)))):
-        margin = estimate.sum(axis=axis)
-
-        def rare(group: list[int], m: Array = margin, s: Array = spread) -> bool:
-            share = float(m[group].sum())
-            if exact:
-                return share <= 0
-            error = math.sqrt(max(float(s[np.ix_(group, group)].sum()), 0.0))
-            return share < factor * error or share * uncertainty.n < FEWEST
-
-        found.append(_merged(margin, rare))
-    return found[0], found[1]
-
-
-def _merged(margin: Array, rare: Callable[[list[int]], bool]) -> Groups:
-    kept = sorted(
-        ([k] for k in range(margin.size) if not rare([k])), key=lambda group: margin[group[0]]
-    )
-    alone = {group[0] for group in kept}
-    pool = [k for k in range(margin.size) if k not in alone]
-    while pool and rare(pool) and kept:
-        pool += kept.pop(0)
-    groups = [*kept, pool] if pool else kept
-    return tuple(sorted(tuple(sorted(group)) for group in groups))
-
-
-def _sums(groups: Groups, size: int) -> Array:
-    """The matrix that sums the categories of each group."""
-    found = np.zeros((len(groups), size))
-    for row, group in enumerate(groups):
-        found[row, list(group)] = 1
-    return found
-
-
-def _without(margin: Array) -> Array:
-    """The projection off the root of a margin."""
-    root = np.sqrt(margin)
-    return np.asarray(np.eye(margin.size) - np.outer(root, root))
-
-
-def _phi2(table: Array) -> float:
-    expected = np.outer(table.sum(axis=1), table.sum(axis=0))
-    return float(((table - expected) ** 2 / np.maximum(expected, 1e-12)).sum())
 
 
 def _slope(table: Array) -> Array:

@@ -321,13 +321,13 @@ class BlockAnswers(Uncertainty):
         return np.asarray(spread / (blocks.sum() * p) ** 2)
 
     def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
-        """Those of Bernoulli variables, block by block."""
-        p, reports, by_block = self.answered.p, self.reports, []
+        """Those of Bernoulli variables, on average over the blocks: all answers weigh the same."""
+        p, reports, shares = self.answered.p, self.reports, self._blocks / self.reports
         others = (1 - p) * self.answered.tables @ subsets.T.astype(np.float64)
-        for n, other in zip(self._blocks.tolist(), others, strict=True):
-            inside, outside = (_bernoulli(chance, p) for chance in (p + other, other))
-            by_block.append(_Answers(n, 1 / reports, inside, outside))
-        return _of_estimates(by_block, self.n if of == "respondents" else None)
+        (a2, a3), (b2, b3) = (_bernoulli(chance, p) for chance in (p + others, others))
+        inside, outside = (shares @ a2, shares @ a3), (shares @ b2, shares @ b3)
+        answers = _Answers(reports, 1 / reports, inside, outside)
+        return _of_estimates([answers], self.n if of == "respondents" else None)
 
     def step(self, subsets: Subsets) -> Array:
         """Half of what one answer can change."""

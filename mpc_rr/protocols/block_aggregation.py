@@ -26,6 +26,7 @@ from scipy.special import ndtri
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import (
     Answered,
+    SoFar,
     answer_epsilon,
     check_truth,
     claimed_epsilon,
@@ -61,9 +62,12 @@ ROUNDING = 1e-9
 EXACT = 1e-12
 """How far a printed bound on ε may be from what it is, relative to it, by rounding."""
 ANSWER = "block answer"
-WIDE_NEAR_ZERO = 3
-"""Since these rules a cell that nobody answered is not known for sure."""
 """Under which a party keeps what it answered."""
+ROUNDED = 2
+"""Since these rules tables are rounded, so that they are the same on every machine."""
+SUMMED_UP = WITHOUT_DRAWING = WIDE_NEAR_ZERO = 3
+"""Since these rules blocks are summed up one by one, independence is tested without Monte Carlo,
+and a cell that nobody answered is not known for sure."""
 
 
 class Question(Message, frozen=True):
@@ -290,7 +294,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         await session.announce(taken)
         return CollectedBlocks(
             schema, self.p, self.floor, self.block, session.parties, answers, tuple(silent), faulty,
-            following.shown, following.counts, not_asked,
+            following.shown, following.counts, not_asked, session.rules < WITHOUT_DRAWING,
         )  # fmt: skip
 
 
@@ -304,9 +308,11 @@ class _Following:
         self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
         self.counts: dict[Combination, list[list[int]]] = {c: [] for c in combinations}
         self._tables: dict[Combination, Array] = {}
+        self._so_far: dict[Combination, SoFar] = {}
         for combination in combinations:
             cells = cells_of(schema, combination)
             self._tables[combination] = np.full(cells, 1 / cells)
+            self._so_far[combination] = SoFar.nothing(options.p, cells)
         self._begin_block()
 
     def _begin_block(self) -> None:
@@ -339,26 +345,31 @@ class _Following:
 
     def next_block(self) -> None:
         """Step 4: all tables follow what has been answered so far."""
-        for combination in self._tables:
-            tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
-            counts = np.array(self.counts[combination])
-            if counts.any():
-                answered = Answered(self._options.p, tables, counts)
+        for combination, so_far in self._so_far.items():
+            so_far.take(self._tables[combination], np.array(self.counts[combination][-1]))
+            if so_far.counts.any():
                 self._tables[combination] = next_table(
-                    answered, self._options.floor, rounded=self._rules >= 2
+                    self._estimate(combination), self._options.floor, rounded=self._rules >= ROUNDED
                 )
         self._begin_block()
+
+    def _estimate(self, combination: Combination) -> Array:
+        if self._rules >= SUMMED_UP:
+            return self._so_far[combination].shares
+        return pooled(self._answered(combination)).shares
+
+    def _answered(self, combination: Combination) -> Answered:
+        tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
+        return Answered(self._options.p, tables, np.array(self.counts[combination]))
 
     def precise(self, enough: float | None) -> bool:
         """Whether every share of every table is known to within so much, with 95 % confidence."""
         if enough is None:
             return False
-        for combination in self._tables:
-            tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
-            counts = np.array(self.counts[combination])
-            if not counts.any():
+        for combination, so_far in self._so_far.items():
+            if not so_far.counts.any():
                 return False
-            if self._half_width(Answered(self._options.p, tables, counts)) > enough:
+            if self._half_width(self._answered(combination)) > enough:
                 return False
         return True
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
 from mpc_rr.network.envelope import Message, Way
@@ -141,6 +142,7 @@ async def collect_coordinator(
     schema: Schema,
     design: Design,
     first_stage: Ending | None = None,
+    clustered_by: Dependences | None = None,
 ) -> Collected | FirstStage:
     """The coordinator's part: take the answers that come, and commit to them."""
 
@@ -166,6 +168,7 @@ async def collect_coordinator(
         gathered.faulty,
         design,
         reported,
+        clustered_by,
     )
 
 

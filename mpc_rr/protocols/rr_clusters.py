@@ -43,7 +43,6 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Ending, Setting
-from mpc_rr.publication.first_stage import FirstStage
 from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.publication.parts import Note
 from mpc_rr.schema import Record, Schema
@@ -187,7 +186,5 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         clusters = self.clusters_of(schema, dependences)
         await session.announce(Clustering(tuple(clusters)))
         design = self.design(schema, clusters)
-        ended = await collect_coordinator(session, schema, design, tables)
-        if isinstance(ended, FirstStage) or session.rules < BY_CORRELATION:
-            return ended
-        return msgspec.structs.replace(ended, clustered_by=dependences)
+        published = dependences if session.rules >= BY_CORRELATION else None
+        return await collect_coordinator(session, schema, design, tables, published)

@@ -4,7 +4,6 @@ import numpy as np
 
 from mpc_rr.estimation.blocks import (
     Answered,
-    Independence,
     answer_epsilon,
     independence_test,
     likely,
@@ -12,11 +11,13 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.combinations import Combination
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.independence import among_answers, p_value_of_independence
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.estimation.uncertainty import BlockAnswers
-from mpc_rr.publication.crosstabs import share_table, table_name
+from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.parts import (
     Cell,
@@ -29,10 +30,12 @@ from mpc_rr.publication.parts import (
 from mpc_rr.publication.reports import announced_digest, answers_digest, who_answered
 from mpc_rr.publication.sheets import csv_text, table_csv, table_file
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.schema import Schema
+from mpc_rr.schema import Attribute, Schema
 
-MOST_TESTED = 40
-"""Up to so many tables are tested for independence."""
+MOST_DRAWN = 40
+"""Up to so many tables were tested by Monte Carlo."""
+MOST_CELLS = 2_000
+"""Larger tables of three and more attributes are not tested."""
 COLUMNS = (
     Column(name="attributes", label="attributes", kind="attribute"),
     Column(name="n", label="answers", kind="count"),
@@ -45,11 +48,13 @@ DETAILS = (
     Column(name="smallest_epsilon", label="ε of an answer, at least", kind="epsilon"),
     COLUMNS[2],
 )
-TEST_DETAILS = (
+DRAWN_DETAILS = (
     Column(name="statistic", label="χ²", kind="number"),
     Column(name="critical", label="critical at 5 %", kind="number"),
     Column(name="rejected", label="dependent?"),
 )
+
+Row = tuple[Cell, ...]
 
 
 class CollectedBlocks(Ending, frozen=True):
@@ -69,6 +74,8 @@ class CollectedBlocks(Ending, frozen=True):
     """How often each cell was answered, by combination and block."""
     not_asked: tuple[str, ...]
     """Whose answers were not needed any more."""
+    by_drawing: bool = False
+    """Whether independence is tested by Monte Carlo, as it was before rules 3."""
 
     def __repr__(self) -> str:
         return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
@@ -133,11 +140,25 @@ class CollectedBlocks(Ending, frozen=True):
             self._publish_tables(draft)
         return draft.publication()
 
+    def strengths(self) -> dict[tuple[int, int], Strength]:
+        """How strongly the attributes of each table of two depend on each other."""
+        found = {}
+        for combination in self.shown:
+            answered = self.answered(combination)
+            if len(combination) == 2 and answered.n:
+                both = (
+                    self.schema.attributes[combination[0]], self.schema.attributes[combination[1]]
+                )  # fmt: skip
+                estimate = pooled(answered).shares.reshape(both[0].size, both[1].size)
+                uncertainty = BlockAnswers(self.n, answered)
+                found[combination[0], combination[1]] = strength(estimate, uncertainty, both)
+        return found
+
     def _publish_tables(self, draft: Draft) -> None:
         tables = self.tables()
-        tested = len(tables) <= MOST_TESTED
-        rows: list[tuple[Cell, ...]] = []
-        details: list[tuple[Cell, ...]] = []
+        tests = self._drawn_tests(draft, tables) if self.by_drawing else self._tests(draft, tables)
+        rows: list[Row] = []
+        details: list[Row] = []
         for number, (combination, table) in enumerate(tables.items(), start=1):
             attributes = [self.schema.attributes[a] for a in combination]
             answered = self.answered(combination)
@@ -153,35 +174,69 @@ class CollectedBlocks(Ending, frozen=True):
             draft.sheets.append(Sheet.of(name, what, table_csv(attributes, table)))
             names, least, most = tuple(a.name for a in attributes), *self._prices(answered)
             row = (names, answered.n, most, float(estimate.standard_errors.max()))
-            detail = (names, least, most)
-            if not tested:
-                rows.append(row)
-                details.append(detail)
-                continue
-            outcome: tuple[Cell, ...] = (None, None, None, None)
-            with draft.part(f"the test of {table_name(attributes)}"):
-                test = self._test(combination, answered)
-                dependent = "yes" if test.rejected else "cannot be told"
-                outcome = (test.p_value, test.statistic, test.critical, dependent)
-            rows.append((*row, outcome[0]))
-            details.append((*detail, *outcome[1:]))
+            rows.append((*row, *tests[combination][:1]))
+            details.append((names, least, most, *tests[combination][1:]))
+        tested = any(tests.values())
+        drawn = tested and self.by_drawing
         draft.listings += [
             Listing(
                 name="tables",
                 title="Tables",
                 columns=(*COLUMNS, P_VALUE) if tested else COLUMNS,
                 rows=tuple(rows),
-                caption="p-value: of independence, by Monte Carlo with the very tables that were "
-                "shown." if tested else "",
+                caption="p-value: of the independence of all attributes of a table. Of tables "
+                "without any dependence, about 5 % have one below 0.05 by chance." if tested else "",
             ),
             Listing(
                 name="details",
-                title="Prices and tests of the tables",
-                columns=(*DETAILS, *TEST_DETAILS) if tested else DETAILS,
+                title="Prices of the answers",
+                columns=(*DETAILS, *DRAWN_DETAILS) if drawn else DETAILS,
                 rows=tuple(details),
                 main=False,
             ),
         ]  # fmt: skip
+
+    def _tests(self, draft: Draft, tables: dict[Combination, Array]) -> dict[Combination, Row]:
+        """The p-value of each table; those of two attributes with their dependences."""
+        strengths: dict[tuple[int, int], Strength] = {}
+        with draft.part("the dependences"):
+            strengths = self.strengths()
+        if strengths:
+            title = "How strongly answers depend on each other, as estimated"
+            add_dependences(draft, self.schema, strengths, title=title)
+        found: dict[Combination, Row] = {}
+        for combination, table in tables.items():
+            known, p_value = strengths.get((combination[0], combination[-1])), None
+            if len(combination) == 2:
+                p_value = None if known is None else known.p_value
+            elif table.size <= MOST_CELLS:
+                attributes = [self.schema.attributes[a] for a in combination]
+                with draft.part(f"the test of {table_name(attributes)}"):
+                    p_value = self._p_value(combination, attributes)
+            found[combination] = (p_value,)
+        return found
+
+    def _p_value(self, combination: Combination, attributes: list[Attribute]) -> float | None:
+        answered = self.answered(combination)
+        estimate = pooled(answered).shares.reshape([a.size for a in attributes])
+        among = among_answers(estimate, BlockAnswers(self.n, answered), attributes)
+        return None if among is None else p_value_of_independence(among.estimate, among.uncertainty)
+
+    def _drawn_tests(
+        self, draft: Draft, tables: dict[Combination, Array]
+    ) -> dict[Combination, Row]:
+        """By Monte Carlo: what it draws follows from the answers, so everybody finds the same."""
+        if len(tables) > MOST_DRAWN:
+            return dict.fromkeys(tables, ())
+        found: dict[Combination, Row] = dict.fromkeys(tables, (None, None, None, None))
+        for combination, table in tables.items():
+            rng = SeededRandomness(self.digest).fork(str(combination))
+            answered = self.answered(combination)
+            with draft.part("the tests"):
+                test = independence_test(table.shape, answered, rng.uniform, samples=99)
+                dependent = "yes" if test.rejected else "cannot be told"
+                found[combination] = (test.p_value, test.statistic, test.critical, dependent)
+        return found
 
     def _prices(self, answered: Answered) -> tuple[float, float]:
         """The smallest and the largest ε of an answer."""
@@ -191,12 +246,6 @@ class CollectedBlocks(Ending, frozen=True):
             if count.any()
         ]
         return min(epsilons), max(epsilons)
-
-    def _test(self, combination: Combination, answered: Answered) -> Independence:
-        # What the test draws follows from the answers, so that everybody finds the same.
-        rng = SeededRandomness(self.digest).fork(str(combination))
-        shape = tuple(self.schema.sizes[a] for a in combination)
-        return independence_test(shape, answered, rng.uniform, samples=99)
 
 
 class AnsweredOneBlock(Ending, frozen=True):

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.independence import Groups
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.estimation.strength import LOWER_TAIL, Groups, Strength
+from mpc_rr.estimation.strength import LOWER_TAIL, Strength
 from mpc_rr.publication.ending import Draft
 from mpc_rr.publication.parts import Axis, Column, Figure, Listing, Number, Sheet, Table
 from mpc_rr.publication.sheets import csv_text

@@ -7,14 +7,14 @@ from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.pairs import Counts, PairLayout
-from mpc_rr.estimation.strength import strength
+from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.estimation.uncertainty import RandomizedReports
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting
 from mpc_rr.publication.parts import Participation, Publication, Sheet
 from mpc_rr.publication.sheets import table_csv, table_file
-from mpc_rr.schema import Schema
+from mpc_rr.schema import Attribute, Schema
 
 
 class RandomizedPairs(Ending, frozen=True):
@@ -63,6 +63,24 @@ class RandomizedPairs(Ending, frozen=True):
         """Proper tables: dependence that may be noise is shrunk away."""
         return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}
 
+    def strengths(self) -> dict[tuple[int, int], Strength]:
+        """How strongly each pair of attributes depends on each other, in the population."""
+        return self._strengths(self.estimates())
+
+    def _strengths(
+        self, estimates: dict[tuple[int, int], Estimate]
+    ) -> dict[tuple[int, int], Strength]:
+        return {
+            pair: strength(estimate.shares, self._uncertainty(number, pair), self._both(pair))
+            for number, (pair, estimate) in enumerate(estimates.items())
+        }
+
+    def _both(self, pair: tuple[int, int]) -> tuple[Attribute, Attribute]:
+        return self.schema.attributes[pair[0]], self.schema.attributes[pair[1]]
+
+    def _uncertainty(self, number: int, pair: tuple[int, int]) -> RandomizedReports:
+        return RandomizedReports(self.n, self._randomization(number, *pair))
+
     def participation(self, study: Setting) -> Participation:
         """Those who were there and not lost."""
         return counting(super().participation(study), self.n)
@@ -81,16 +99,14 @@ class RandomizedPairs(Ending, frozen=True):
         return draft.publication()
 
     def _publish_tables(self, draft: Draft) -> None:
-        attributes, strengths = self.schema.attributes, {}
-        for number, (pair, estimate) in enumerate(self.estimates().items(), start=1):
-            both = (attributes[pair[0]], attributes[pair[1]])
-            uncertainty = RandomizedReports(self.n, self._randomization(number - 1, *pair))
+        estimates = self.estimates()
+        for number, (pair, estimate) in enumerate(estimates.items(), start=1):
+            both, uncertainty = self._both(pair), self._uncertainty(number - 1, pair)
             shares, limits = shrunk_table(estimate), Limits.of(estimate.shares, uncertainty)
-            strengths[pair] = strength(estimate.shares, uncertainty, both)
             reported = self.counts[number - 1]
             draft.tables.append(share_table(both, shares, estimate, limits, reported=reported))
             name, what = table_file("pairs", number, both), f"shares of {table_name(both)}"
             draft.sheets.append(Sheet.of(name, what, table_csv(both, shares)))
         with draft.part("the dependences"):
             title = "Estimated dependence of each pair"
-            add_dependences(draft, self.schema, strengths, title=title)
+            add_dependences(draft, self.schema, self._strengths(estimates), title=title)

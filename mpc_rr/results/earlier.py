@@ -28,6 +28,8 @@ DEPENDENCE_SHEET = "dependence.csv"
 MEASURES = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}
 OTHERWISE = frozenset({"low", "high", "respondents_low", "respondents_high", "main"})
 """Layers of a table that were worked out otherwise; which one was thought most worth showing."""
+NOT_YET = frozenset({"taken_together"})
+"""Listings that are there since they have."""
 OTHER_ERRORS = "largest_error"
 """The column of a listing of blocks that was."""
 

@@ -534,7 +534,8 @@ class _Examined:
         tables = [earlier.layers(*both) for both in _both(there.tables, now.tables, "tables")]
         numbers["tables"] = ([then for then, _ in tables], [due for _, due in tables])
         listed = []
-        for then, due in _both(there.listings, now.listings, "listings"):
+        known = [part for part in now.listings if part.name not in earlier.NOT_YET]
+        for then, due in _both(there.listings, known, "listings"):
             if due.name == earlier.DEPENDENCE:
                 due_rows = earlier.listing(now, self.study.schema)
                 listed.append((earlier.squared(then.rows), earlier.squared(due_rows)))

@@ -123,9 +123,10 @@ class Study(Definition, frozen=True, kw_only=True):
     def promise(self) -> bytes:
         """A digest of what parties are promised: what is asked, how it is protected, among whom.
 
-        A study that is explained otherwise or is given more time has the same, and one that expects
-        more people, if its ``minimum`` stays; without one, as many must stay as are expected.
-        Answers are drawn by it, so such a study gets the very same ones.
+        A study that is given more time has the same, and one that expects more people, if its
+        ``minimum`` stays; without one, as many must stay as are expected. Answers are drawn by it,
+        so such a study gets the very same ones. One that is explained otherwise may ask something
+        else: it is another study.
         """
         encoded = msgspec.json.encode(self, order="deterministic")
         return _promise(encoded, self._ordered_words, self.parties.fewest)
@@ -221,6 +222,7 @@ DIGESTED = (
     "registrar",
 )  # fmt: skip
 """What the digest is made of, in this order for ever."""
+PROMISED = ("name", "title", "description", "schema", "protocol", "registrar")
 
 
 @functools.lru_cache(maxsize=8)
@@ -235,9 +237,9 @@ def _digest(study: bytes, words: bytes) -> bytes:
 def _promise(study: bytes, words: bytes, fewest: int) -> bytes:
     """Once for all parties of a host."""
     tables = msgspec.json.decode(study)
-    promised = {key: tables[key] for key in ("name", "schema", "protocol", "registrar")}
+    promised = {key: tables[key] for key in PROMISED}
     canonical = msgspec.json.encode(_without_unused(promised | {"minimum": fewest}))
-    return hashlib.sha256(b"mpc-rr promise v1\0" + canonical + words).digest()
+    return hashlib.sha256(b"mpc-rr promise v2\0" + canonical + words).digest()
 
 
 def _without_unused(value: Any) -> Any:

@@ -160,7 +160,7 @@ SCENARIO_AXES = (
 # ── Made once ──────────────────────────────────────────────────────────────────────────────────
 
 COSTLY = {
-    "mpc_rr.publication.blocks.independence_test": "blocks",
+    "mpc_rr.publication.blocks.strength": "blocks",
     "mpc_rr.publication.blocks.likely": "blocks",
     "mpc_rr.estimation.estimates.latent_classes": "rr_views",
     "mpc_rr.publication.reports.adjusted_weights": "rr_independent",
@@ -189,7 +189,7 @@ def test_each_costly_estimate_is_computed_once_per_run(
     monkeypatch.setattr(function, counting)
     studies._finish(result, tmp_path / "run", 0.0, as_json=False)
     studies._finish(result, tmp_path / "again", 0.0, as_json=True)
-    expected = {"independence_test": 3, "likely": 3, "strength": 3, "unbiased": 3,
+    expected = {"likely": 3, "strength": 3, "unbiased": 3,
                 "possible_values": 2}.get(attribute, 1)  # fmt: skip
     assert calls.total() == expected  # one for each table or attribute, none twice
 
@@ -490,7 +490,7 @@ def folders_of_rules_2(tmp_path_factory):
     return unpacked("rules-2", tmp_path_factory)
 
 
-@pytest.mark.parametrize("name", ["clusters", "noisy", "sparse", "vouched"])
+@pytest.mark.parametrize("name", ["clusters", "noisy", "rare", "sparse", "vouched"])
 def test_a_masked_sum_of_rules_2_is_verified_with_its_thresholds_and_not_brought_to_now(
     folders_of_rules_2, name, tmp_path
 ):
