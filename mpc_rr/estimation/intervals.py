@@ -23,7 +23,8 @@ from mpc_rr.estimation.uncertainty import (
     Uncertainty,
 )
 
-HALVINGS = 45
+HALVINGS = 32
+"""Limits are found to ten digits."""
 NEARLY_NORMAL = 1e-4
 TINY = 1e-18
 
@@ -95,16 +96,18 @@ def subset_intervals(
     near = uncertainty.step(subsets)
     stretched = _Stretched(seen, cumulants, uncertainty, subsets, float(ndtri(1 - tail)))
 
-    def above(q: Array) -> Array:
-        """How probably an estimate is at least as large as this one."""
-        return 1 - stretched.below(q, -near)
+    moved = np.stack([-near, near])
 
-    def below(q: Array) -> Array:
-        return stretched.below(q, near)
+    def before(q: Array) -> npt.NDArray[np.bool_]:
+        """Whether the lower limit is above, and the upper one at or above, these shares."""
+        below = stretched.below(q, moved)
+        return np.stack([1 - below[0] < tail, below[1] >= tail])
 
     zero, one = np.zeros_like(seen), np.ones_like(seen)
-    low = np.where(above(zero) >= tail, 0.0, _last(lambda q: above(q) < tail, zero, seen))
-    high = np.where(below(one) >= tail, 1.0, _last(lambda q: below(q) >= tail, seen, one))
+    found_low, found_high = _last(before, np.stack([zero, seen]), np.stack([seen, one]))
+    at_the_ends = before(np.stack([zero, one]))
+    low = np.where(at_the_ends[0], found_low, 0.0)
+    high = np.where(at_the_ends[1], 1.0, found_high)
     return Interval(np.minimum(low, seen), np.maximum(high, seen))
 
 

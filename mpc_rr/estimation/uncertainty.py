@@ -139,7 +139,7 @@ class NoisyCounts(Uncertainty):
         """Noise has longer tails than a normal distribution."""
         noise = self.tails * self.variance**2 * subsets.sum(axis=1) / self.n**4
         return np.asarray(
-            np.divide(noise, variance**2, out=np.zeros_like(noise), where=variance > 0)
+            np.divide(noise, variance**2, out=np.zeros_like(variance), where=variance > 0)
         )
 
     def excess(self, shares: Array, merged: Array, form: Array) -> float:
@@ -408,17 +408,21 @@ def _of_estimates(answers: Sequence[_Answers], everybody: float | None) -> Cumul
     """
     part = 0.0 if everybody is None else 1 / everybody
     silent = 0.0 if everybody is None else everybody - sum(some.n for some in answers)
+    rests = [(some.n, some.weight - part) for some in answers]
+    who2 = silent * part**2 + sum(n * rest**2 for n, rest in rests)
+    who3 = -silent * part**3 + sum(n * rest**3 for n, rest in rests)
+    zero = np.zeros(1)
+    a2, a3, b2, b3, both = zero, zero, zero, zero, zero
+    for some in answers:
+        w2, w3 = some.n * some.weight**2, some.n * some.weight**3
+        a2, a3 = a2 + w2 * some.inside[0], a3 + w3 * some.inside[1]
+        b2, b3 = b2 + w2 * some.outside[0], b3 + w3 * some.outside[1]
+        both = both + 3 * (some.weight - part) * w2 * (some.inside[0] - some.outside[0])
 
     def found(q: Array) -> tuple[Array, Array]:
         mixed = q * (1 - q)
-        skewed = mixed * (1 - 2 * q)
-        variance, third = silent * part**2 * mixed, -silent * part**3 * skewed
-        for some in answers:
-            w, rest = some.weight, some.weight - part
-            (a2, a3), (b2, b3) = some.inside, some.outside
-            variance = variance + some.n * (w**2 * (q * a2 + (1 - q) * b2) + rest**2 * mixed)
-            within = w**3 * (q * a3 + (1 - q) * b3) + 3 * rest * w**2 * mixed * (a2 - b2)
-            third = third + some.n * (within + rest**3 * skewed)
+        variance = q * a2 + (1 - q) * b2 + who2 * mixed
+        third = q * a3 + (1 - q) * b3 + mixed * both + who3 * mixed * (1 - 2 * q)
         return variance, third
 
     return found

@@ -185,7 +185,7 @@ class CollectedBlocks(Ending, frozen=True):
                 columns=(*COLUMNS, P_VALUE) if tested else COLUMNS,
                 rows=tuple(rows),
                 caption="p-value: of the independence of all attributes of a table. Of tables "
-                "without any dependence, about 5 % have one below 0.05 by chance." if tested else "",
+                "without dependence, about 5 % have one below 0.05 by chance." if tested else "",
             ),
             Listing(
                 name="details",
