@@ -171,7 +171,10 @@ def test_what_a_claim_rests_on_is_told():
         "at here: margin +0.5, standard error 1; 1,000 runs; about 40,000 would tell"
     )
     one = Claim("c", [measured("x", 0.5, math.nan, 1)])
-    assert one.evidence().startswith("margin +0.5, standard error unknown; 1 run; ")
+    assert one.evidence() == (
+        "margin +0.5, standard error unknown; 1 run; at least 10 are needed to say how many would "
+        "tell"
+    )
     assert Claim("c", [exactly("x", 1.5)]).evidence() == "margin +1.5, exact"
 
 

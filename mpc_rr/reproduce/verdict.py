@@ -21,6 +21,8 @@ FALSE_ALARM = 0.01
 """How probable it is, at most, that a claim is decided wrongly because of the random numbers."""
 WORTH_TRYING = 100
 """A claim that needs more than this many times the runs is not worth more runs."""
+FEWEST = 10
+"""Of fewer runs the standard errors are too uncertain to say how many would tell."""
 UNDECIDED = 0.5
 
 
@@ -184,8 +186,11 @@ class Claim:
     def runs_to_tell(self) -> int | None:
         """Roughly how many runs would decide it if the margins were what they seem.
 
-        To one significant figure; None where it is more than `WORTH_TRYING` times the runs.
+        To one significant figure; None where it is more than `WORTH_TRYING` times the runs, or too
+        few runs were made to say.
         """
+        if self.runs < FEWEST:
+            return None
         wanted = {each.runs_to_tell(self.level) for each in self.comparisons}
         for runs in sorted(w for w in wanted if w <= WORTH_TRYING * self.runs):
             if self._verdict([self._at(each, runs) for each in self.comparisons]) != Verdict.OPEN:
@@ -205,9 +210,14 @@ class Claim:
         if self.runs:
             told += f"; {self.runs:,} run{'s' if self.runs > 1 else ''}"
         if self.verdict is Verdict.OPEN:
-            more = self.runs_to_tell
-            told += f"; about {more:,} would tell" if more else f"; {HOPELESS}"
+            told += f"; {self._what_would_tell()}"
         return told
+
+    def _what_would_tell(self) -> str:
+        if self.runs < FEWEST:
+            return f"at least {FEWEST} are needed to say how many would tell"
+        more = self.runs_to_tell
+        return f"about {more:,} would tell" if more else HOPELESS
 
     def _tally(self) -> str:
         counts, of = self.counts, len(self.comparisons)
