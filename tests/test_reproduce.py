@@ -264,7 +264,8 @@ def test_distances_of_block_aggregation_stand_beside_the_printed(tmp_path):
     assert printed["2-way ℓ2"] == 71.81
     for row in found.rows:
         assert row[2] < row[3]  # all blocks are nearer than the last alone
-    assert found.claims[1].verdict is Verdict.HOLDS
+    assert [claim.text.split()[0] for claim in found.claims] == ["The", "The", "Ours,"]
+    assert found.claims[2].verdict is Verdict.HOLDS
 
 
 def test_an_unknown_network_has_nothing_printed(tmp_path):

@@ -42,6 +42,8 @@ PRINTED_DISTANCES: dict[tuple[str, float], dict[int, tuple[float | None, float |
 NETWORKS = {6: "Survey", 37: "Alarm", 20: "Child"}
 COMBINATIONS_A_RUN = 12
 NEAR = 0.5
+READINGS = ("The estimate from all blocks", "The estimate from the last block alone")
+"""The paper does not say which of the two its tables show."""
 NOTHING_PRINTED = (
     "No claim about printed distances is judged: the paper prints none of this table for"
 )
@@ -203,19 +205,14 @@ class Distances:
 
 
 def _claims_of_distances(rows: Sequence[Distances]) -> tuple[Claim, ...]:
-    near = [
-        _near(row.what, row.printed, row.found[:, 1]) for row in rows if row.printed is not None
-    ]
     better = [mean_margin(row.what, row.found[:, 1] - 2 * row.found[:, 0]) for row in rows]
-    ours = Claim(
-        "Ours, not the paper's: all blocks together are at least twice as accurate as the last "
-        "alone.",
-        better,
-    )
-    if not near:
-        return (ours,)
-    text = "The estimate from the last block alone is within half of the printed distances."
-    return Claim(text, near), ours
+    near = [
+        Claim(f"{reading} is within half of the printed distances.", compared)
+        for at, reading in enumerate(READINGS)
+        if (compared := [_near(r.what, r.printed, r.found[:, at]) for r in rows if r.printed])
+    ]
+    ours = "Ours, not the paper's: all blocks together are at least twice as accurate as the last."
+    return (*near, Claim(ours, better))
 
 
 def _near(what: str, printed: float, found: Array) -> Comparison:

@@ -32,8 +32,8 @@ ASSUMED = (
 TWO_RULES = (
     "Two rules. §5 as printed: the interval 2z√(v(1 − v)/n) of the estimate v. Ours: the interval "
     "that the estimate has under randomization; it widens as p falls, so that noise meets it. "
-    "Either asks only for the last step in the end: neither says that the estimate is near the "
-    "truth."
+    "A small last step meets either: neither says that the estimate is near the truth, and where "
+    "runs converge only in their last blocks, the answers needed follow from the block size."
 )
 
 Setting = tuple[float, float, int]

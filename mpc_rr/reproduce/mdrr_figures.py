@@ -160,7 +160,7 @@ BEST_SETTINGS = {0.1: (50, 0.3), 0.3: (50, 0.3), 0.5: (50, 0.1), 0.7: (100, 0.3)
 FIGURE_3_REMARKS = (
     "The figure has no printed numbers. T_v and T_d as the paper takes them from its Table 1.",
     "Dependences are those of the true data.",
-    "The last two methods are ours; latent classes are better still (docs/estimation.md).",
+    "The last two methods are ours; docs/estimation.md compares more.",
 )
 
 
