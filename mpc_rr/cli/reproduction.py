@@ -33,7 +33,8 @@ def reproduce_command(
 ) -> None:
     """Compute a table or figure of the papers anew and show it beside what is printed there.
 
-    Says which of the paper's claims hold. With --out, also writes the numbers as CSV and a chart.
+    Says of each of the paper's claims whether it holds, does not hold, or cannot be told from these
+    runs. With --out, also writes the numbers and the verdicts as CSV, and a chart.
 
     Example:  mpc-rr reproduce mdrr-table1 --data adult.csv --out table1
     """
@@ -44,7 +45,8 @@ def reproduce_command(
             found = reproduce(name, data, runs=runs, seed=seed, progress=progress)
         if out is not None:
             picture = png(found.chart, found.title)
-            write_folder({f"{name}.csv": found.csv(), f"{name}.png": picture}, out)
+            claims = {f"{name}-claims.csv": found.claims_csv()}
+            write_folder({f"{name}.csv": found.csv(), f"{name}.png": picture, **claims}, out)
         if as_json:
             print_json(found.document())
         else:

@@ -210,13 +210,24 @@ def next_table(estimate: Array, floor: float, *, rounded: bool = True) -> Array:
 
 
 def interval_width(share: float, n: int, p: float, table: float, alpha: float = 0.05) -> float:
-    """δ* of §5: the width of the confidence interval of one block's estimate of a share."""
+    """The width of the confidence interval of one block's estimate of a share.
+
+    §5 prints another width for its δ* (`true_width`), which leaves the randomization out.
+    """
     reported = p * share + (1 - p) * table
     return 2 * float(ndtri(1 - alpha / 2)) * math.sqrt(reported * (1 - reported) / n) / p
 
 
+def true_width(share: float, n: int, alpha: float = 0.05) -> float:
+    """δ* as §5 prints it: the width of the interval of a share among n *true* answers."""
+    return 2 * float(ndtri(1 - alpha / 2)) * math.sqrt(share * (1 - share) / n)
+
+
 def converged_at(estimates: Sequence[float], widths: Sequence[float]) -> int | None:
-    """§5's stopping rule: the first block from which on all steps stay within the interval."""
+    """§5's stopping rule: the first block from which on all steps stay within the interval.
+
+    It may be the last block: the rule does not say for how long steps must stay so small.
+    """
     steps = zip(itertools.pairwise(estimates), widths[1:], strict=True)
     within = [abs(later - earlier) < width for (earlier, later), width in steps]
     if not within or not within[-1]:

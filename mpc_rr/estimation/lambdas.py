@@ -1,18 +1,20 @@
-"""λ-randomization (paper 001): choosing λ for a wished protection, and the centralized mode.
+"""λ-randomization (paper 001): choosing λ for a wished protection.
 
 λ is the probability to keep a value (`KeepOrUniform.keep`). More λ, less protection: the entropy
 share β falls from 1 to 0, ε rises, and the covariance of two attributes is kept to the share λ₁·λ₂
 (Eq. (9) simplifies to exactly that).
+
+The paper's masking of numbers in the centralized mode (§5) is not offered: λ·value + (1 − λ)·mean
+is no randomization, and anyone who knows λ computes every value from the output (docs/errata.md).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.matrix import Array, KeepOrUniform, check_share
+from mpc_rr.estimation.matrix import KeepOrUniform, check_share
 
 
 def keep_for_beta(size: int, beta: float) -> float:
@@ -83,16 +85,3 @@ def keeps_for_covariances(
         float(math.exp(value)) if index in touched else limits[index]
         for index, value in enumerate(np.asarray(solved.x, dtype=np.float64))
     ]
-
-
-def mask_numbers(values: npt.ArrayLike, keep: float) -> Array:
-    """Numbers in the centralized mode: the bistochastic matrix acts on the *individuals*.
-
-    Every value becomes λ·value + (1 − λ)·mean: the mean is kept, deviations shrink by λ.
-    (001 §5: only a controller that holds all values can do this.)
-    """
-    check_share("lambda", keep)
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.size == 0 or not np.isfinite(numbers).all():
-        raise InputError("numbers to mask must be there, and finite")
-    return np.asarray(keep * numbers + (1 - keep) * numbers.mean())

@@ -6,7 +6,14 @@ from functools import partial
 from pathlib import Path
 
 from mpc_rr.errors import InputError
-from mpc_rr.reproduce import blocks, confidentiality, lambdas, mdrr_figures, mdrr_tables
+from mpc_rr.reproduce import (
+    blocks,
+    confidentiality,
+    convergence,
+    lambdas,
+    mdrr_figures,
+    mdrr_tables,
+)
 from mpc_rr.reproduce.adult import (
     CONFIDENTIALITY_ATTRIBUTES,
     MDRR_ATTRIBUTES,
@@ -15,6 +22,7 @@ from mpc_rr.reproduce.adult import (
 )
 from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.reproduce.runs import OnProgress
+from mpc_rr.reproduce.verdict import HOW_JUDGED
 
 SEED = 1
 
@@ -55,14 +63,12 @@ REPRODUCTIONS: dict[str, Kind] = {
     "rrba-table4": OnNothing(100, blocks.table4),
     "rrba-table5": OnNetwork(100, partial(blocks.distances, 0.4, 0.35, 5)),
     "rrba-table6": OnNetwork(100, partial(blocks.distances, 0.5, 0.5, 6)),
-    "rrba-fig5": OnNothing(40, partial(blocks.convergence, (0.5,), blocks.FIGURE_SHARES, 5)),
-    "rrba-fig6": OnNothing(
-        40, partial(blocks.convergence, blocks.FIGURE_TRUTHS, (0.072, 0.116, 0.356, 0.446), 6)
-    ),
+    "rrba-fig5": OnNothing(40, convergence.figure5),
+    "rrba-fig6": OnNothing(40, convergence.figure6),
     "confidentiality-table1": confidentiality.table1,
     **{
         f"confidentiality-fig{number}": OnData(
-            CONFIDENTIALITY_ATTRIBUTES, 1, partial(confidentiality.figure, number)
+            CONFIDENTIALITY_ATTRIBUTES, 10, partial(confidentiality.figure, number)
         )
         for number in (1, 2, 3)
     },
@@ -95,8 +101,8 @@ def reproduce(
         raise InputError(f"a seed must not be negative, not {seed}")
     repeats = found.runs if runs is None else runs
     result = _computed(name, found, data, repeats, seed, progress)
-    few = "" if repeats >= found.runs else f"; {found.runs:,} are needed to trust the verdicts"
-    remark = f"{repeats:,} run{'s' if repeats > 1 else ''}, seed {seed}{few}."
+    usual = "" if repeats == found.runs else f" (the default is {found.runs:,})"
+    remark = f"{repeats:,} run{'s' if repeats > 1 else ''}{usual}, seed {seed}. {HOW_JUDGED}"
     return replace(result, remarks=(*result.remarks, remark))
 
 

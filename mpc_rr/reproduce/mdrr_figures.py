@@ -1,6 +1,6 @@
 """Paper 000, Figures 1 to 3."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from mpc_rr.estimation.tables import shrunk_pair
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.mdrr_tables import KEEPS
+from mpc_rr.reproduce.medians import Medians
 from mpc_rr.reproduce.queries import (
     Pair,
     absolute_error,
@@ -23,12 +24,14 @@ from mpc_rr.reproduce.queries import (
     random_subset,
     relative_error,
 )
-from mpc_rr.reproduce.result import Claim, Lines, Reproduction
+from mpc_rr.reproduce.result import Lines, Reproduction
 from mpc_rr.reproduce.runs import OnProgress, repeat
+from mpc_rr.reproduce.verdict import Claim, Comparison, exactly
 
 COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
-Errors = dict[tuple[str, float], float]
-"""By method and coverage."""
+LITTLE = 0.1
+Key = tuple[str, str, float]
+"""Kind of error or p, method, coverage."""
 
 
 def figure1() -> Reproduction:
@@ -41,8 +44,14 @@ def figure1() -> Reproduction:
         tuple((r, round(value, 3)) for r, value in points),
         Lines("categories r", "√B", {"": {"√B": points}}),
         (
-            Claim("√B grows slowly with r.", points[-1][1] < 3 * points[0][1]),
-            Claim("√B is above 200 % from a few categories on.", points[1][1] > 2),
+            Claim(
+                "√B grows slowly with r (less than threefold up to 10,000).",
+                [exactly("r = 10,000", 3 * points[0][1] - points[-1][1])],
+            ),
+            Claim(
+                "√B is above 200 % from a few categories on.",
+                [exactly(f"r = {r:g}", value - 2) for r, value in points[1:]],
+            ),
         ),
         ("The figure has no printed numbers.",),
     )
@@ -58,7 +67,7 @@ class RandomizedRun:
     records: Records
     keep: float = 0.7
 
-    def __call__(self, rng: np.random.Generator) -> dict[tuple[str, str, float], float]:
+    def __call__(self, rng: np.random.Generator) -> dict[Key, float]:
         """Errors by kind, method and coverage."""
         pair = random_pair(len(self.records.sizes), rng)
         sizes = tuple(self.records.sizes[a] for a in pair)
@@ -85,29 +94,8 @@ class RandomizedRun:
 
 def figure2(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Figure 2: absolute and relative error over the coverage, p = 0.7."""
-    medians = _medians(repeat(RandomizedRun(records), runs, seed, progress))
+    medians = Medians(repeat(RandomizedRun(records), runs, seed, progress))
     methods = ("Randomized", "RR-Independent")
-    absolute = {c: medians["absolute", "Randomized", c] for c in COVERAGES}
-    claims = (
-        Claim(
-            "RR-Independent errs less than Randomized at every coverage.",
-            all(
-                medians[kind, methods[1], c] < medians[kind, methods[0], c]
-                for kind in ("absolute", "relative")
-                for c in COVERAGES
-            ),
-        ),
-        Claim(
-            "The absolute error peaks at a coverage of a half.",
-            max(absolute, key=lambda c: absolute[c]) in (0.4, 0.5, 0.6),
-        ),
-        Claim(
-            "The relative error falls as the coverage grows.",
-            medians["relative", methods[1], 0.1]
-            > medians["relative", methods[1], 0.5]
-            > medians["relative", methods[1], 0.9],
-        ),
-    )
     rows = tuple(
         (c, *(round(medians[kind, m, c], 4) for kind in ("absolute", "relative") for m in methods))
         for c in COVERAGES
@@ -121,15 +109,41 @@ def figure2(records: Records, runs: int, seed: int, progress: OnProgress) -> Rep
         ("coverage", *(f"{m}, {kind}" for kind in ("absolute", "relative") for m in methods)),
         rows,
         Lines("coverage σ", "median error", panels),
-        claims,
+        _claims_of_figure_2(medians),
         ("The figure has no printed numbers.",),
     )
 
 
-def _medians(results: Sequence[Mapping[tuple[str, str, float], float]]) -> dict[
-    tuple[str, str, float], float
-]:  # fmt: skip
-    return {key: float(np.median([result[key] for result in results])) for key in results[0]}
+def _claims_of_figure_2(medians: Medians[Key]) -> tuple[Claim, ...]:
+    methods = ("Randomized", "RR-Independent")
+    better = [
+        medians.less(f"σ = {c}, {kind} error", (kind, "RR-Independent", c), (kind, "Randomized", c))
+        for kind in ("absolute", "relative")
+        for c in COVERAGES
+    ]
+    return (
+        Claim("RR-Independent errs less than Randomized at every coverage.", better),
+        Claim(
+            "The absolute error peaks at a coverage of a half (compared with 0.1 to 0.3 and 0.7 to "
+            "0.9).",
+            [
+                medians.less(f"σ = {c}, {m}", ("absolute", m, c), ("absolute", m, 0.5))
+                for m in methods
+                for c in COVERAGES
+                if abs(c - 0.5) > 0.15
+            ],
+        ),
+        Claim(
+            "The relative error falls as the coverage grows.",
+            [
+                medians.less(
+                    f"σ from {less} to {more}, {m}", ("relative", m, more), ("relative", m, less)
+                )
+                for m in methods
+                for less, more in ((0.1, 0.5), (0.5, 0.9))
+            ],
+        ),
+    )
 
 
 # ── Figure 3 ───────────────────────────────────────────────────────────────────────────────────
@@ -146,7 +160,7 @@ BEST_SETTINGS = {0.1: (50, 0.3), 0.3: (50, 0.3), 0.5: (50, 0.1), 0.7: (100, 0.3)
 FIGURE_3_REMARKS = (
     "The figure has no printed numbers. T_v and T_d as the paper takes them from its Table 1.",
     "Dependences are those of the true data.",
-    "The last two methods are ours; latent classes are better still (docs/estimation.md).",
+    "The last two methods are ours; docs/estimation.md compares more.",
 )
 
 
@@ -156,9 +170,9 @@ class MethodsRun:
 
     records: Records
 
-    def __call__(self, rng: np.random.Generator) -> dict[tuple[str, str, float], float]:
+    def __call__(self, rng: np.random.Generator) -> dict[Key, float]:
         """Relative errors by p (as text), method and coverage, each on a pair of its own."""
-        errors: dict[tuple[str, str, float], float] = {}
+        errors: dict[Key, float] = {}
         for keep in KEEPS:
             pair = random_pair(len(self.records.sizes), rng)
             truth = joint_counts(self.records, pair)
@@ -209,7 +223,7 @@ def _adjusted(fitted: Fitted, pair: Pair) -> Array:
 
 def figure3(records: Records, runs: int, seed: int, progress: OnProgress) -> Reproduction:
     """Figure 3: relative error of all methods over the coverage, for each p."""
-    medians = _medians(repeat(MethodsRun(records), runs, seed, progress))
+    medians = Medians(repeat(MethodsRun(records), runs, seed, progress))
     methods = (*PAPERS_METHODS, *OUR_METHODS)
     rows = tuple(
         (p, c, *(round(medians[str(p), m, c], 4) for m in methods))
@@ -230,37 +244,27 @@ def figure3(records: Records, runs: int, seed: int, progress: OnProgress) -> Rep
     )
 
 
-def _claims_of_section_65(medians: Mapping[tuple[str, str, float], float]) -> tuple[Claim, ...]:
-    def error(p: float, method: str, coverage: float) -> float:
-        return medians[str(p), method, coverage]
+def _claims_of_section_65(medians: Medians[Key]) -> tuple[Claim, ...]:
+    def better(p: float, coverage: float, method: str, other: str) -> Comparison:
+        what = f"p = {p}, σ = {coverage}, {method} against {other}"
+        key, other_key = ((str(p), name, coverage) for name in (method, other))
+        return medians.less(what, key, other_key)
 
-    def at(p: float) -> str:
-        errors = (f"{m} {error(p, m, 0.1):.3f}" for m in PAPERS_METHODS)
-        return f"p = {p}, σ = 0.1: {', '.join(errors)}"
-
-    small = all(
-        error(p, "RR-Independent", 0.1) <= min(error(p, m, 0.1) for m in PAPERS_METHODS)
-        for p in (0.1, 0.3)
-    )
-    spread = max(error(p, m, c) for p in (0.5, 0.7) for m in PAPERS_METHODS for c in COVERAGES[2:])
-    clusters = all(
-        error(p, "RR-Clusters", c) < error(p, "RR-Independent", c)
+    small = [
+        better(p, 0.1, "RR-Independent", other) for p in (0.1, 0.3) for other in PAPERS_METHODS[1:]
+    ]
+    little = [
+        medians.margin(f"p = {p}, σ = {c}, {m}", {(str(p), m, c): -1.0}, LITTLE)
         for p in (0.5, 0.7)
-        for c in (0.1, 0.2)
-    )
-    adjusted = all(
-        error(p, f"{m} + Adjustment", c) < error(p, m, c)
-        for p in (0.5, 0.7)
-        for m in ("RR-Independent", "RR-Clusters")
-        for c in (0.1, 0.2)
-    )
+        for m in PAPERS_METHODS
+        for c in COVERAGES[2:]
+    ]
+    low = [(p, c) for p in (0.5, 0.7) for c in COVERAGES[:2]]
+    clusters = [better(p, c, "RR-Clusters", "RR-Independent") for p, c in low]
+    adjusted = [better(p, c, f"{m} + Adjustment", m) for m in PAPERS_METHODS[:2] for p, c in low]
     return (
-        Claim(f"p ≤ 0.3: RR-Independent is the best of the four ({at(0.1)}; {at(0.3)}).", small),
-        Claim(
-            f"p ≥ 0.5, σ ≥ 0.3: all methods err little (at most {spread:.1%} here; under 10 % "
-            "counts as little).",
-            spread < 0.1,
-        ),
+        Claim("p ≤ 0.3, σ = 0.1: RR-Independent is the best of the four.", small),
+        Claim(f"p ≥ 0.5, σ ≥ 0.3: all four methods err little (under {LITTLE:.0%}).", little),
         Claim("p ≥ 0.5, σ < 0.3: RR-Clusters is better than RR-Independent.", clusters),
-        Claim(f"p ≥ 0.5, σ < 0.3: adjustment helps after both ({at(0.5)}; {at(0.7)}).", adjusted),
+        Claim("p ≥ 0.5, σ < 0.3: adjustment helps after both.", adjusted),
     )

@@ -1,4 +1,4 @@
-"""What a reproduction gives: rows of ours beside the printed, claims that hold or not, a chart."""
+"""What a reproduction gives: rows of ours beside the printed, claims with verdicts, a chart."""
 
 import csv
 import io
@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpc_rr.estimation.matrix import Array
+from mpc_rr.reproduce.verdict import Claim
 
 Entry = str | float | None
-
-
-@dataclass(frozen=True)
-class Claim:
-    """Something the paper says, and whether it came out so here."""
-
-    text: str
-    holds: bool
+PRINTED = "printed"
+NOT_PRINTED = "not printed"
 
 
 @dataclass(frozen=True)
@@ -63,13 +58,30 @@ class Reproduction:
     claims: tuple[Claim, ...] = ()
     remarks: tuple[str, ...] = field(default=())
 
+    def shown_rows(self) -> list[tuple[Entry, ...]]:
+        """The rows for people: where the paper prints no number, they say so."""
+        return [
+            tuple(
+                NOT_PRINTED if value is None and column == PRINTED else value
+                for value, column in zip(row, self.columns, strict=True)
+            )
+            for row in self.rows
+        ]
+
     def csv(self) -> str:
         """The rows as CSV."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        writer.writerows(self.rows)
-        return text.getvalue()
+        return _csv([self.columns, *self.shown_rows()])
+
+    def claims_csv(self) -> str:
+        """The claims as CSV, a row for each comparison that a claim rests on."""
+        rows: list[Sequence[object]] = [CLAIM_COLUMNS]
+        for claim in self.claims:
+            rows += [
+                (claim.text, claim.verdict.value, each.what, each.verdict(claim.level).value,
+                 each.margin, each.error, each.runs)
+                for each in claim.comparisons
+            ]  # fmt: skip
+        return _csv(rows)
 
     def document(self) -> dict[str, Any]:
         """For programs. JSON has no infinity: such an error is null."""
@@ -77,6 +89,17 @@ class Reproduction:
         return {
             "title": self.title,
             "rows": [dict(zip(self.columns, row, strict=True)) for row in rows],
-            "claims": [{"claim": claim.text, "holds": claim.holds} for claim in self.claims],
+            "claims": [claim.document() for claim in self.claims],
             "remarks": list(self.remarks),
         }
+
+
+CLAIM_COLUMNS = (
+    "claim", "verdict", "at", "verdict there", "margin", "standard error", "runs",
+)  # fmt: skip
+
+
+def _csv(rows: Sequence[Sequence[object]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()

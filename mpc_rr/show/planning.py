@@ -11,6 +11,9 @@ from rich.table import Table
 from mpc_rr.estimation.planning import Plan
 from mpc_rr.privacy.odds import in_words
 from mpc_rr.reproduce.result import Reproduction
+from mpc_rr.reproduce.verdict import Verdict
+
+COLOURS = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
 
 
 def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
@@ -37,18 +40,19 @@ def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
 
 
 def show_reproduction(console: Console, found: Reproduction) -> None:
-    """A table of the papers beside ours, and which of the paper's claims hold."""
+    """A table of the papers beside ours, and what the runs say about the paper's claims."""
     table = Table(title=found.title, title_justify="left")
     for place, column in enumerate(found.columns):
         number = isinstance(found.rows[0][place], float | int)
         justify: Literal["left", "right"] = "right" if number else "left"
         table.add_column(escape(column), justify=justify, overflow="fold")
-    for row in found.rows:
+    for row in found.shown_rows():
         cells = (f"{value:g}" if isinstance(value, float | int) else value or "" for value in row)
         table.add_row(*(escape(cell) for cell in cells))
     console.print(table)
     for claim in found.claims:
-        verdict = "[green]holds[/]" if claim.holds else "[red]does not hold[/]"
+        verdict = f"[{COLOURS[claim.verdict]}]{claim.verdict.value}[/]"
         console.print(f"{verdict}: {escape(claim.text)}", highlight=False)
+        console.print(f"  [dim]{escape(claim.evidence())}[/]", highlight=False)
     for remark in found.remarks:
         console.print(f"[dim]{escape(remark)}[/]", highlight=False)

@@ -29,8 +29,12 @@ def test_reproduce_shows_ours_beside_the_printed(small, here):
     assert "11.975" in (small / "out" / "confidentiality-table1.csv").read_text()
     assert (small / "out" / "confidentiality-table1.png").read_bytes().startswith(b"\x89PNG")
     assert "does not hold: All nine" in out
+    assert "holds in 8 of 9 settings, does not in 1" in out
+    assert "-1.54" in out
+    claims = (small / "out" / "confidentiality-table1-claims.csv").read_text().splitlines()
+    assert len(claims) == 1 + 9
     code, out, _ = here("reproduce", "lambda-table1", "--json")
-    assert json.loads(out)["claims"][0]["holds"] is False
+    assert json.loads(out)["claims"][0]["verdict"] == "does not hold"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from mpc_rr.estimation.blocks import (
     of_block,
     pooled,
     respond,
+    true_width,
     truth_for,
 )
 from mpc_rr.randomness import SeededRandomness
@@ -199,6 +200,8 @@ def test_the_stopping_rule_asks_for_small_steps_until_the_end():
     assert interval_width(0.3, 250, 0.5, 0.3) == pytest.approx(
         2 * 1.959964 * math.sqrt(0.3 * 0.7 / 250) / 0.5, rel=1e-5
     )
+    printed = 2 * 1.959964 * math.sqrt(0.3 * 0.7 / 250)  # §5: randomization is left out
+    assert true_width(0.3, 250) == pytest.approx(printed, rel=1e-5)
 
 
 # ── Distances and independence ─────────────────────────────────────────────────────────────────

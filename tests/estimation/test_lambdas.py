@@ -9,7 +9,6 @@ from mpc_rr.estimation.lambdas import (
     keep_for_beta,
     keep_for_epsilon,
     keeps_for_covariances,
-    mask_numbers,
 )
 from mpc_rr.estimation.matrix import KeepOrUniform
 
@@ -52,20 +51,19 @@ def test_a_wish_that_protection_forbids_is_told():
         keeps_for_covariances([0.6, 0.7], {(0, 1): 0.5})
 
 
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20), st.floats(0, 1))
-def test_masked_numbers_keep_their_mean_and_shrink(values, keep):
-    masked = mask_numbers(values, keep)
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20), st.floats(0.05, 1))
+def test_the_papers_masked_numbers_can_be_undone(values, keep):
+    """001 §5, centralized: individuals as categories. No data but the output and λ are used."""
+    masked = KeepOrUniform(len(values), keep).dense() @ np.array(values)
     assert masked.mean() == pytest.approx(np.mean(values), abs=1e-6)
-    assert masked.std() == pytest.approx(keep * np.std(values), abs=1e-6)
+    recovered = (masked - (1 - keep) * masked.mean()) / keep
+    np.testing.assert_allclose(recovered, values, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("call", "says"),
     [
         (lambda: keep_for_beta(3, 1.2), "between 0 and 1"),
-        (lambda: mask_numbers([], 0.5), "must be there"),
-        (lambda: mask_numbers([np.nan], 0.5), "finite"),
-        (lambda: mask_numbers([1.0], -0.5), "between 0 and 1"),
         (lambda: keeps_for_covariances([0.0, 1.0], {}), "above 0"),
     ],
 )
