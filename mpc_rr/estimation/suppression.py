@@ -7,8 +7,10 @@ those, after which every published number still holds and the small count is lar
 
 * A rectangle in the same table: cells (i, j) and (i', j') grow by ``below``, (i, j') and (i', j)
   shrink by it. All row and column totals stay. Needs (i, j') and (i', j) of at least ``below``.
-* Where there is none: ``below`` of the people in the table's largest cell (i', j') are thought to
-  be in (i, j) instead. For this the categories i, i', j and j' are hidden in every table.
+* Where there is none: ``below`` of the people in the table's largest cell (i', j'), or in as many
+  of the largest as it takes, are thought to be in (i, j) instead. For this the categories i, i', j
+  and j' are hidden in every table.
+* Where there are not so many people in other cells: nothing is shown but how many there are in all.
 
 What is promised holds against everybody who reasons with the tables' rows, columns and totals. It
 does not hold against knowledge from elsewhere, and a three-way puzzle over many tables may narrow
@@ -20,7 +22,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 
@@ -64,13 +65,16 @@ def _hide_categories(
     below: int,
 ) -> None:
     table = tables[number]
-    row, column = divmod(int(table.argmax()), table.shape[1])
-    if table[row, column] < below:
-        raise InputError(
-            f"no table can be published: too few people to hide counts below {below} among others"
-        )
+    largest = np.argsort(-table, axis=None, kind="stable")
+    others = largest[largest != i * table.shape[1] + j]
+    enough = int(np.searchsorted(np.cumsum(table.ravel()[others]), below)) + 1
+    if enough > len(others):
+        for mask in hidden:
+            mask[:] = True
+        return
+    rows, columns = np.divmod(others[:enough], table.shape[1])
     first, second = layout.pairs[number]
-    for attribute, categories in ((first, (i, row)), (second, (j, column))):
+    for attribute, categories in ((first, (i, *rows)), (second, (j, *columns))):
         for pair, mask in zip(layout.pairs, hidden, strict=True):
             if attribute in pair:
                 lines = mask if pair[0] == attribute else mask.T

@@ -21,7 +21,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import InputError, Misconduct, Refused
+from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import fault, suppress
 from mpc_rr.network.envelope import Message, Way
@@ -252,10 +252,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         async def suppressed() -> PublishedTables:
             total = await self.add_coordinator(session, cells, modulus, confided=True)
             lost.update(total.lost)
-            try:
-                shown = suppress(layout, _exact_tables(layout, total.values, total.n), below)
-            except InputError as error:
-                raise Refused(str(error)) from None
+            shown = suppress(layout, _exact_tables(layout, total.values, total.n), below)
             flat = np.concatenate(shown, axis=None).astype("<i8").tobytes()
             return PublishedTables(total.n, flat)
 

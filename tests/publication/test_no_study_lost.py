@@ -63,6 +63,13 @@ def test_reports_that_no_weights_fit_are_published_without(tmp_path):
     assert answer.interval[0] <= answer.count <= answer.interval[1]
 
 
+def test_small_counts_are_hidden_however_few_people_there_are(tmp_path):
+    """Once: "no table can be published", after everybody had been counted."""
+    found = published(tmp_path, (3, 4, 2), 6, ExactPairs(suppress_below=5))
+    assert all(set(table.values) == {None} for table in found.tables)
+    assert set(found.listing("dependence").column("verdict")) == {"cannot be told"}
+
+
 def test_a_condition_on_many_attributes_is_a_product_over_records():
     """Once 96 s and 3.7 GB for nine; the domain here has 10^18 combinations."""
     sizes = (8,) * 20
