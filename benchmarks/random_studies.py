@@ -328,7 +328,7 @@ def _faults(rng, count, steps):
         loss=rng.choice((0.0, 0.02, 0.2)) if bad else 0.0,
         duplicate=rng.choice((0.0, 0.3)) if bad else 0.0,
         reorder=rng.choice((0.0, 0.3)) if bad else 0.0,
-        silent=some(max(1, count // 5)),
+        silent=some(max(1, min(count // 5, 6))),
         crash=some(1),
     )
 

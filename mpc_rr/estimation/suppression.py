@@ -92,15 +92,13 @@ def fault(layout: PairLayout, published: Sequence[Counts], n: int, below: int) -
         if missing < 0 or (missing and not (table == HIDDEN).any()):
             return f"the table of attributes {i} and {j} does not sum to {n}"
     known: dict[tuple[int, int], int] = {}
-    for attribute, category, total in _known_totals(layout, published):
+    for attribute, category, total in known_totals(layout, published):
         if known.setdefault((attribute, category), total) != total:
             return f"two tables disagree about how often attribute {attribute} has a value"
     return None
 
 
-def _known_totals(
-    layout: PairLayout, published: Sequence[Counts]
-) -> Iterator[tuple[int, int, int]]:
+def known_totals(layout: PairLayout, published: Sequence[Counts]) -> Iterator[tuple[int, int, int]]:
     """Attribute, category and count wherever a row or column is wholly visible."""
     for pair, table in zip(layout.pairs, published, strict=True):
         for attribute, lines in zip(pair, (table, table.T), strict=True):
@@ -112,7 +110,7 @@ def filled(
     layout: PairLayout, published: Sequence[Counts], n: int, *, sweeps: int = 100
 ) -> list[Array]:
     """The tables with a guess for each hidden cell: spread evenly, then raked to known totals."""
-    known = {(a, category): total for a, category, total in _known_totals(layout, published)}
+    known = {(a, category): total for a, category, total in known_totals(layout, published)}
     tables = []
     for pair, shown in zip(layout.pairs, published, strict=True):
         hidden = shown == HIDDEN
