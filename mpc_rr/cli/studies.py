@@ -46,7 +46,7 @@ from mpc_rr.running import coordinate_study, run_study
 from mpc_rr.running.loops import run_to_end
 from mpc_rr.running.studies import Interrupted
 from mpc_rr.show.progress import watcher
-from mpc_rr.show.study import scenario_facts, show_facts, show_result
+from mpc_rr.show.study import scenario_facts, show_facts, show_prospects, show_result
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import load_scenario
 
@@ -107,6 +107,7 @@ def run(
         scenario = load_scenario(scenario_file, data)
         scenario.records()  # bad data is told before anything starts
         folder = _result_folder(out, scenario.study)
+        _foretell(scenario.study, quiet=as_json)
         started = time.monotonic()
         try:
             result: StudyResult = run_study(
@@ -172,6 +173,7 @@ def coordinate(
             )
         listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
         folder = _result_folder(out, study)
+        _foretell(study, quiet=as_json)
         started = time.monotonic()
         result = run_to_end(
             coordinate_study(
@@ -203,6 +205,12 @@ def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
         )
 
     return announce
+
+
+def _foretell(study: Study, *, quiet: bool) -> None:
+    """Say what the study is too small, or too wide, to find out, before it begins."""
+    if not quiet:
+        show_prospects(messages(), study.protocol.prospects(study.setting))
 
 
 def _result_folder(out: Path | None, study: Study) -> Path:

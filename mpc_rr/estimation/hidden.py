@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.strength import Strength, untold
-from mpc_rr.estimation.suppression import HIDDEN
+from mpc_rr.estimation.suppression import HIDDEN, known_totals
 from mpc_rr.schema import Attribute
 
 MOST_PROGRAMS = 150
@@ -46,6 +46,7 @@ class HiddenCounts:
         self._margin_at = [place + sum(layout.sizes[:a]) for a in range(len(layout.sizes))]
         self._size = place + sum(layout.sizes)
         self._equations, self._totals = self._everything_adds_up()
+        self._totals_shown = list(known_totals(layout, shown))
         self._bounds = cache(self._bounds_of)
         self._margins = cache(self._margin_of)
 
@@ -83,10 +84,30 @@ class HiddenCounts:
         return math.ceil(low - WHOLE), math.floor(high + WHOLE)
 
     def _margin_of(self, attribute: int) -> tuple[int, ...] | None:
-        """How many have each category of an attribute; None where that is hidden, too."""
+        """How many have each category of an attribute; None where that is hidden, too.
+
+        Programs are solved only for categories of which no table shows all counts, and only until
+        one of these is not determined.
+        """
+        if not self._shows_any_of(attribute):
+            return None
         first = self._margin_at[attribute]
-        bounds = [self._bounds(first + k) for k in range(self._layout.sizes[attribute])]
-        return tuple(low for low, _ in bounds) if all(a == b for a, b in bounds) else None
+        found = {c: total for a, c, total in self._totals_shown if a == attribute}
+        for category in range(self._layout.sizes[attribute]):
+            if category not in found:
+                low, high = self._bounds(first + category)
+                if low != high:
+                    return None
+                found[category] = low
+        return tuple(found[category] for category in range(self._layout.sizes[attribute]))
+
+    def _shows_any_of(self, attribute: int) -> bool:
+        """Whether any count of a table of this attribute is shown."""
+        return any(
+            (table != HIDDEN).any()
+            for pair, table in zip(self._layout.pairs, self._shown, strict=True)
+            if attribute in pair
+        )
 
     def strength(self, number: int, attributes: tuple[Attribute, Attribute]) -> Strength:
         """The limits of V or r of a table.

@@ -57,14 +57,17 @@ def design_pair_error(design: Design, pair: tuple[int, int], n: int, shares: Sha
             raise InputError("only designs that keep or replace can be planned")
         keeps.append((place, matrix.keep))
     if keeps[0][0] == keeps[1][0]:
-        randomization = Kronecker([KeepOrUniform(truth.size, keeps[0][1])])
-        truth = truth.reshape(-1)
-    else:
-        randomization = Kronecker(
-            [KeepOrUniform(size, keep) for size, (_, keep) in zip(truth.shape, keeps, strict=True)]
-        )
-    second = randomization.solve_squared(randomization.apply(truth))
-    variances = np.maximum(second - truth, 0) / n  # without truth·(1 − truth), the sampling error
+        return keep_or_uniform_error(truth, [KeepOrUniform(truth.size, keeps[0][1])], n)
+    matrices = [KeepOrUniform(s, keep) for s, (_, keep) in zip(truth.shape, keeps, strict=True)]
+    return keep_or_uniform_error(truth, matrices, n)
+
+
+def keep_or_uniform_error(truth: Array, matrices: Sequence[KeepOrUniform], n: int) -> float:
+    """That of a table whose attributes are randomized one by one, or (one matrix) as one value."""
+    randomization = Kronecker(list(matrices))
+    flat = truth.reshape([matrix.size for matrix in matrices])
+    second = randomization.solve_squared(randomization.apply(flat))
+    variances = np.maximum(second - flat, 0) / n  # without truth·(1 − truth), the sampling error
     return float(np.sqrt(2 / math.pi) * np.sqrt(variances).sum())
 
 
@@ -102,7 +105,8 @@ def plan(
     if clusters is not None:
         designs["clusters"] = (rr_clusters(sizes, clusters, spent), "each cluster as one value")
     plans = [
-        Plan(name, what, epsilon, _design_error(d, n, known)) for name, (d, what) in designs.items()
+        Plan(name, what, epsilon, _mean(design_pair_errors(d, n, known)))
+        for name, (d, what) in designs.items()
     ]
     views = best_views(sizes, epsilon)
     errors = [view_pair_error(sizes, views, epsilon, p, n, known) for p in pairs]
@@ -136,13 +140,13 @@ def block_choices(
     choices = []
     for floor in BLOCK_FLOORS:
         p = min(truth_for(budget, floor, t.size) for t in shares.values())
-        errors = [_block_error(t.ravel(), p, floor, n / len(views)) for t in shares.values()]
+        errors = [block_error(t.ravel(), p, floor, n / len(views)) for t in shares.values()]
         choices.append(BlockChoice(floor, p, _mean(errors)))
     return sorted(choices, key=lambda choice: choice.error)
 
 
-def _block_error(truth: Array, p: float, floor: float, n: float) -> float:
-    """The mean L1 error that randomizing adds to one table."""
+def block_error(truth: Array, p: float, floor: float, n: float) -> float:
+    """The mean L1 error that randomizing adds to one table of blocks, after n answers about it."""
     shown = floored(truth, floor)
     true, other = p + (1 - p) * shown, (1 - p) * shown
     variances = (truth * true * (1 - true) + (1 - truth) * other * (1 - other)) / (n * p**2)
@@ -157,12 +161,12 @@ def _block_plan(sizes: Sequence[int], n: int, epsilon: float, shares: Shares) ->
     return Plan("blocks", what, epsilon, best.error)
 
 
-def _design_error(design: Design, n: int, shares: Shares) -> float:
-    """The mean error over the pairs; infinite if the design leaves nothing to estimate from."""
+def design_pair_errors(design: Design, n: int, shares: Shares) -> list[float]:
+    """The error of each pair; infinite if the design leaves nothing to estimate from."""
     try:
-        return _mean([design_pair_error(design, pair, n, shares) for pair in shares])
+        return [design_pair_error(design, pair, n, shares) for pair in shares]
     except MatrixError:
-        return math.inf
+        return [math.inf]
 
 
 def chosen_keep(keep: float | None, epsilon: float | None, sizes: Sequence[int]) -> float:

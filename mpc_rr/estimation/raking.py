@@ -21,6 +21,10 @@ NEWTON_CELLS = 600
 NEWTON_STEPS = 60
 
 
+class NoWeights(InputError):
+    """Every record has a value to which some wished margin gives nothing."""
+
+
 @dataclass(frozen=True)
 class Adjustment:
     """Distinct records with their weights, and how the adjustment ended."""
@@ -116,7 +120,7 @@ def adjust(
         missing = float(target[~possible].sum())
         unreachable = max(unreachable, missing)
         if missing > 1 - 1e-12:
-            raise InputError(
+            raise NoWeights(
                 f"the wished margin of attributes {attributes} lies wholly on values that no "
                 "record has; the records cannot be adjusted to it"
             )
@@ -125,7 +129,7 @@ def adjust(
     weights, iterations, worst = _rake(start, groups, wished, tolerance, most_iterations)
     total = weights.sum()
     if not total > 0:
-        raise InputError(
+        raise NoWeights(
             "the wished margins contradict each other: no record fits all of them, and every "
             "weight became zero"
         )

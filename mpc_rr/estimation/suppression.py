@@ -7,8 +7,10 @@ those, after which every published number still holds and the small count is lar
 
 * A rectangle in the same table: cells (i, j) and (i', j') grow by ``below``, (i, j') and (i', j)
   shrink by it. All row and column totals stay. Needs (i, j') and (i', j) of at least ``below``.
-* Where there is none: ``below`` of the people in the table's largest cell (i', j') are thought to
-  be in (i, j) instead. For this the categories i, i', j and j' are hidden in every table.
+* Where there is none: ``below`` of the people in the table's largest cell (i', j'), or in as many
+  of the largest as it takes, are thought to be in (i, j) instead. For this the categories i, i', j
+  and j' are hidden in every table.
+* Where there are not so many people in other cells: nothing is shown but how many there are in all.
 
 What is promised holds against everybody who reasons with the tables' rows, columns and totals. It
 does not hold against knowledge from elsewhere, and a three-way puzzle over many tables may narrow
@@ -20,7 +22,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 
@@ -64,13 +65,16 @@ def _hide_categories(
     below: int,
 ) -> None:
     table = tables[number]
-    row, column = divmod(int(table.argmax()), table.shape[1])
-    if table[row, column] < below:
-        raise InputError(
-            f"no table can be published: too few people to hide counts below {below} among others"
-        )
+    largest = np.argsort(-table, axis=None, kind="stable")
+    others = largest[largest != i * table.shape[1] + j]
+    enough = int(np.searchsorted(np.cumsum(table.ravel()[others]), below)) + 1
+    if enough > len(others):
+        for mask in hidden:
+            mask[:] = True
+        return
+    rows, columns = np.divmod(others[:enough], table.shape[1])
     first, second = layout.pairs[number]
-    for attribute, categories in ((first, (i, row)), (second, (j, column))):
+    for attribute, categories in ((first, (i, *rows)), (second, (j, *columns))):
         for pair, mask in zip(layout.pairs, hidden, strict=True):
             if attribute in pair:
                 lines = mask if pair[0] == attribute else mask.T
@@ -88,15 +92,13 @@ def fault(layout: PairLayout, published: Sequence[Counts], n: int, below: int) -
         if missing < 0 or (missing and not (table == HIDDEN).any()):
             return f"the table of attributes {i} and {j} does not sum to {n}"
     known: dict[tuple[int, int], int] = {}
-    for attribute, category, total in _known_totals(layout, published):
+    for attribute, category, total in known_totals(layout, published):
         if known.setdefault((attribute, category), total) != total:
             return f"two tables disagree about how often attribute {attribute} has a value"
     return None
 
 
-def _known_totals(
-    layout: PairLayout, published: Sequence[Counts]
-) -> Iterator[tuple[int, int, int]]:
+def known_totals(layout: PairLayout, published: Sequence[Counts]) -> Iterator[tuple[int, int, int]]:
     """Attribute, category and count wherever a row or column is wholly visible."""
     for pair, table in zip(layout.pairs, published, strict=True):
         for attribute, lines in zip(pair, (table, table.T), strict=True):
@@ -108,7 +110,7 @@ def filled(
     layout: PairLayout, published: Sequence[Counts], n: int, *, sweeps: int = 100
 ) -> list[Array]:
     """The tables with a guess for each hidden cell: spread evenly, then raked to known totals."""
-    known = {(a, category): total for a, category, total in _known_totals(layout, published)}
+    known = {(a, category): total for a, category, total in known_totals(layout, published)}
     tables = []
     for pair, shown in zip(layout.pairs, published, strict=True):
         hidden = shown == HIDDEN

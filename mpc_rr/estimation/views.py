@@ -180,7 +180,7 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
     ]
     best, least = candidates[0], math.inf
     for views in candidates:
-        error = sum(_pair_errors(sizes, views, epsilon, 1, shares))
+        error = sum(view_pair_errors(sizes, views, epsilon, 1, shares))
         if error > 2 * least:  # larger views only get worse
             break
         if error < least:
@@ -193,12 +193,17 @@ def guessed_shares(sizes: Sequence[int]) -> dict[tuple[int, int], Array]:
 
     With these, predicted and observed errors on Adult agree within a tenth at all budgets.
     """
-    margins = []
+    pairs = itertools.combinations(range(len(sizes)), 2)
+    return {(i, j): guessed_table((sizes[i], sizes[j])) for i, j in pairs}
+
+
+def guessed_table(sizes: Sequence[int]) -> Array:
+    """Such a table of these attributes."""
+    table = np.ones(())
     for size in sizes:
         weights = np.arange(1.0, size + 1) ** -1.5
-        margins.append(weights / weights.sum())
-    pairs = itertools.combinations(range(len(sizes)), 2)
-    return {(i, j): np.outer(margins[i], margins[j]) for i, j in pairs}
+        table = np.multiply.outer(table, weights / weights.sum())
+    return table
 
 
 def view_pair_error(
@@ -214,10 +219,10 @@ def view_pair_error(
     ``shares`` are the true (or guessed) tables of the respondents; the error is what randomizing
     adds to it. Infinite if no view holds the pair.
     """
-    return _pair_errors(sizes, views, epsilon, n, {pair: shares[pair]})[0]
+    return view_pair_errors(sizes, views, epsilon, n, {pair: shares[pair]})[0]
 
 
-def _pair_errors(
+def view_pair_errors(
     sizes: Sequence[int],
     views: Sequence[tuple[int, ...]],
     epsilon: float,

@@ -17,6 +17,7 @@
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -38,7 +39,9 @@ from mpc_rr.estimation.blocks import (
 from mpc_rr.estimation.combinations import Combination, CombinationView, combination_views
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.planning import block_error
 from mpc_rr.estimation.uncertainty import BlockAnswers
+from mpc_rr.estimation.views import guessed_table
 from mpc_rr.network.envelope import Message, Way, encode
 from mpc_rr.network.session import CoordinatorSession, PartySession, check_enough
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
@@ -47,6 +50,7 @@ from mpc_rr.protocols.collection import (
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.protocols.prospects import of_answers, of_randomizing
 from mpc_rr.publication.blocks import AnsweredOneBlock, CollectedBlocks
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.reports import answers_digest
@@ -144,6 +148,21 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     def views(self, schema: Schema) -> tuple[CombinationView, ...]:
         """Step 1."""
         return combination_views(len(schema.sizes), self.together)
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Fewer answers than cells, and too much randomizing."""
+        sizes, views = study.schema.sizes, self.views(study.schema)
+        answers = study.expected / len(views)
+        largest = math.prod(sorted(sizes)[-self.together :])
+        shapes = Counter(tuple(sorted(sizes[a] for a in c)) for view in views for c in view)
+        errors = {
+            shape: block_error(guessed_table(shape).ravel(), self.p, self.floor, answers)
+            for shape in shapes
+        }
+        return [
+            *of_answers(largest, answers, self.together),
+            *of_randomizing(map(errors.__getitem__, shapes.elements()), study.expected),
+        ]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A question, or a list of all parties."""

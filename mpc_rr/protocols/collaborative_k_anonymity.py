@@ -56,6 +56,7 @@ from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
 from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys
 from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
 from mpc_rr.protocols.mix.relays import MixOptions
+from mpc_rr.protocols.prospects import of_groups
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema
@@ -127,6 +128,10 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 raise InputError(f"hierarchies.{key(min(strangers))}: it is no quasi-identifier")
             check_combinations(self.all_hierarchies(schema))
         self.mix.check(parties)
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Too few people for two groups, or to lose one."""
+        return of_groups(self.k, study.expected, study.fewest)
 
     @property
     def grouping(self) -> Grouping:

@@ -8,6 +8,7 @@ estimation (``mpc-rr verify``).
 """
 
 import hashlib
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
@@ -21,10 +22,13 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design
 from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
+from mpc_rr.estimation.planning import design_pair_errors
+from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.protocols.prospects import A_RECORD, AN_ATTRIBUTE, of_combinations, of_randomizing
 from mpc_rr.publication.ending import DIGEST_BYTES, Ending, Setting
 from mpc_rr.publication.first_stage import FirstStage
 from mpc_rr.publication.reports import (
@@ -207,6 +211,15 @@ def disclosures_of(what: str, schema: Schema, design: Design) -> list[Disclosure
     return found
 
 
+def prospects_of(study: Setting, design: Design) -> list[str]:
+    """What so many people, who answer by this design, are too few for."""
+    sizes, n = study.schema.sizes, study.expected
+    largest = max(math.prod(sizes[a] for a in cluster) for cluster in design.clusters)
+    what = A_RECORD if len(design.clusters) == 1 else AN_ATTRIBUTE
+    errors = design_pair_errors(design, n, guessed_shares(sizes))
+    return [*of_combinations(what, largest, n), *of_randomizing(errors, n)]
+
+
 class FixedDesign(StudyProtocol, frozen=True):
     """A protocol whose design follows from the study file alone."""
 
@@ -219,6 +232,10 @@ class FixedDesign(StudyProtocol, frozen=True):
     def check(self, study: Setting) -> None:
         """The design must make sense, and what is reported must be estimable."""
         check_design(self.design(study.schema))
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Too many combinations for so many people, or too much randomizing."""
+        return prospects_of(study, self.design(study.schema))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """No message is longer than a list of all parties' keys and names."""

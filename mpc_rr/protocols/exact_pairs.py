@@ -21,7 +21,7 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import InputError, Misconduct, Refused
+from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import fault, suppress
 from mpc_rr.network.envelope import Message, Way
@@ -30,6 +30,7 @@ from mpc_rr.privacy.disclosures import Caution, Disclosure, ExactSum, NoisySum
 from mpc_rr.privacy.graph_parameters import LEAST_OTHERS
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.protocols.interface import HEAD_BYTES
+from mpc_rr.protocols.prospects import of_noise, of_suppression
 from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Setting
@@ -98,6 +99,18 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 f"suppress_below is {self.suppress_below}, more than the {parties} parties: "
                 "nothing could be published"
             )
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Noise that covers the counts, or small counts that are most of them."""
+        layout, n = PairLayout(study.schema.sizes), study.expected
+        found, noise = super().prospects(study), self._agreed_noise(study)
+        if noise is not None:
+            people = n * len(layout.pairs) / layout.cells
+            found += of_noise(noise.standard_deviation(n), people, noise.epsilon)
+        if self.suppress_below is not None:
+            cells = [math.prod(study.schema.sizes[a] for a in pair) for pair in layout.pairs]
+            found += of_suppression(self.suppress_below, n, cells)
+        return found
 
     def _check_hidden_among_enough(self, study: Setting) -> None:
         """`InputError` if a malicious coordinator could have sums with too little noise."""
@@ -252,10 +265,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         async def suppressed() -> PublishedTables:
             total = await self.add_coordinator(session, cells, modulus, confided=True)
             lost.update(total.lost)
-            try:
-                shown = suppress(layout, _exact_tables(layout, total.values, total.n), below)
-            except InputError as error:
-                raise Refused(str(error)) from None
+            shown = suppress(layout, _exact_tables(layout, total.values, total.n), below)
             flat = np.concatenate(shown, axis=None).astype("<i8").tobytes()
             return PublishedTables(total.n, flat)
 

@@ -93,6 +93,13 @@ class StudyProtocol(
         """What whoever agrees to take part, or reads the result, must know of its limits."""
         return ()
 
+    def prospects(self, study: Setting) -> Sequence[str]:  # noqa: ARG002
+        """What this study is too small, or too wide, to find out, and what would help.
+
+        Sentences for whoever plans it: ``mpc-rr check``, and before a study begins.
+        """
+        return ()
+
     def as_recorded(self, steps: Collection[str]) -> Self:  # noqa: ARG002
         """The same as it was run when a transcript with these steps was made.
 

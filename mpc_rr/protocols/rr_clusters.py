@@ -26,6 +26,7 @@ from mpc_rr.estimation.clusters import (
 )
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent
 from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.estimation.prospects import largest_product
 from mpc_rr.estimation.tables import dependence_matrix
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -39,6 +40,7 @@ from mpc_rr.protocols.collection import (
 )
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.prospects import A_CLUSTER, of_combinations
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.publication.counts import PairCounts
@@ -98,6 +100,16 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
     def notes(self, study: Setting) -> tuple[Note, ...]:
         """Those of the dependence protocol."""
         return tuple(self.dependence.notes(study))
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Those of the dependence protocol, and the largest cluster that may be found."""
+        sizes = study.schema.sizes
+        if self.clusters is not None:  # then all others may be alone
+            largest = math.prod(sorted(sizes)[self.clusters - 1 :])
+        else:
+            largest = largest_product(sizes, self.most_combinations)
+        first = (f"To find dependences: {text}" for text in self.dependence.prospects(study))
+        return [*first, *of_combinations(A_CLUSTER, largest, study.expected)]
 
     def as_recorded(self, steps: Collection[str]) -> Self:
         """With the dependence protocol as it was run."""

@@ -20,6 +20,7 @@ from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.collection import (
     check_design,
     disclosures_of,
+    prospects_of,
     unpack_record,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
@@ -64,6 +65,10 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
     def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
         check_design(self.design(study.schema))
+
+    def prospects(self, study: Setting) -> list[str]:
+        """As of any answers that are randomized one by one."""
+        return prospects_of(study, self.design(study.schema))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """The tables of all pairs, or a list of all parties."""

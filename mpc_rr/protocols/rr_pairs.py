@@ -20,13 +20,15 @@ import numpy as np
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.estimation.planning import chosen_keep
+from mpc_rr.estimation.planning import chosen_keep, keep_or_uniform_error
+from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedSum
 from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import checked_tables
 from mpc_rr.protocols.interface import HEAD_BYTES
+from mpc_rr.protocols.prospects import of_randomizing
 from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
@@ -54,6 +56,17 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
             matrix.check_invertible()
             if not matrix.epsilon <= LARGEST_EPSILON:
                 raise InputError(f"ε = {matrix.epsilon:.3g} for a pair protects nobody")
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Each pair is randomized as one value."""
+        shares = guessed_shares(study.schema.sizes)
+        errors = (
+            keep_or_uniform_error(shares[pair], [matrix], study.expected)
+            for pair, matrix in zip(
+                PairLayout(study.schema.sizes).pairs, self._matrices(study.schema), strict=True
+            )
+        )
+        return [*super().prospects(study), *of_randomizing(errors, study.expected)]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum."""

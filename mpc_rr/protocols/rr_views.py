@@ -17,7 +17,13 @@ from typing import ClassVar
 import numpy as np
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.views import ViewDesign, all_views, best_views
+from mpc_rr.estimation.views import (
+    ViewDesign,
+    all_views,
+    best_views,
+    guessed_shares,
+    view_pair_errors,
+)
 from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, SubsetSelection
@@ -28,6 +34,7 @@ from mpc_rr.protocols.collection import (
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.protocols.prospects import of_randomizing, of_views
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.reports import (
     CELL_BYTES,
@@ -85,6 +92,12 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         largest = max(mechanism.size for mechanism in mechanisms)
         if largest > LARGEST_DOMAIN:
             raise InputError(f"a view has {largest:,} combinations; give a smaller together")
+
+    def prospects(self, study: Setting) -> list[str]:
+        """Pairs that nobody may answer, and too much randomizing."""
+        sizes, n, views = study.schema.sizes, study.expected, self.design(study.schema).views
+        errors = view_pair_errors(sizes, views, self.epsilon, n, guessed_shares(sizes))
+        return [*of_views(len(sizes), views, n), *of_randomizing(errors, n)]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A report, or a list of all parties."""

@@ -16,6 +16,7 @@ from mpc_rr.estimation.designs import Design, Fitted
 from mpc_rr.estimation.estimates import Estimates, adjusted_weights
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.raking import NoWeights
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
 from mpc_rr.publication.crosstabs import add_dependences, add_graph, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
@@ -146,21 +147,33 @@ class Collected(Ending, frozen=True):
         return draft.publication(randomization=design)
 
     def _reports(self, draft: Draft) -> Sheet:
+        weights = self._weights(draft)
+        weighed = weights is not None
+        columns = [(w,) for w in weights] if weights is not None else [()] * self.n
+        lines: list[list[object]] = [["party", *self.schema.names, *["weight"] * weighed]]
+        rows = decoded(self.reported, self.schema)
+        for party, row, weight in zip(self.answered, rows, columns, strict=True):
+            lines.append([party, *row, *weight])
+        what = "each party's randomized record" + ", and its weight by RR-Adjustment" * weighed
+        return Sheet.of(REPORTS, what, csv_text(lines))
+
+    def _weights(self, draft: Draft) -> list[float] | None:
+        """The weight of each report; None, and a note, where there are none."""
         largest = max(math.prod(self.schema.sizes[a] for a in c) for c in self.design.clusters)
-        weighed = largest <= MOST_WEIGHED
-        if not weighed:
+        if largest > MOST_WEIGHED:
             draft.note(
                 f"Reports have no weights by RR-Adjustment: a cluster has {largest:,} "
                 f"combinations, more than the {MOST_WEIGHED:,} whose shares can be worked out."
             )
-        fitted = Fitted(self.design, self.reported)
-        weights = [(w,) for w in adjusted_weights(fitted).tolist()] if weighed else [()] * self.n
-        lines: list[list[object]] = [["party", *self.schema.names, *["weight"] * weighed]]
-        rows = decoded(self.reported, self.schema)
-        for party, row, weight in zip(self.answered, rows, weights, strict=True):
-            lines.append([party, *row, *weight])
-        what = "each party's randomized record" + ", and its weight by RR-Adjustment" * weighed
-        return Sheet.of(REPORTS, what, csv_text(lines))
+            return None
+        try:
+            return [float(w) for w in adjusted_weights(Fitted(self.design, self.reported))]
+        except NoWeights:
+            draft.note(
+                "Reports have no weights by RR-Adjustment: each of them has an answer (or, in a "
+                "cluster, a combination of answers) whose estimated share is 0."
+            )
+            return None
 
 
 def decoded(codes: Codes, schema: Schema) -> list[list[str]]:

@@ -1,6 +1,7 @@
 """What people see of a study before it runs, and when it has ended."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -140,13 +141,24 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
     notes = [note.text for note in study.protocol.notes(study.setting)]
-    return facts | {"records": records} | ({"notes": notes} if notes else {})
+    warnings = list(study.protocol.prospects(study.setting))
+    facts |= {"records": records} | ({"notes": notes} if notes else {})
+    return facts | ({"warnings": warnings} if warnings else {})
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:
     """Keys and values, a line each."""
     for key, value in facts.items():
+        if key == "warnings":
+            continue
         text = str(value)
         if isinstance(value, list):
             text = " ".join(value) if key == "notes" else all_quoted(value)
         console.print(f"{key:<11} {escape(plain(text))}", highlight=False, soft_wrap=True)
+    show_prospects(console, facts.get("warnings", ()))
+
+
+def show_prospects(console: Console, prospects: Sequence[str]) -> None:
+    """What a study is too small, or too wide, to find out."""
+    for text in prospects:
+        say(console, text, "Warning")

@@ -193,8 +193,26 @@ def test_check_says_what_a_scenario_is(small):
     assert code == 0
     facts = json.loads(out)
     assert (facts["cells"], facts["pairs"], facts["records"]) == (6, 1, 5)
+    assert "warnings" not in facts
     code, out, _ = mpc_rr("check", small / "scenario.toml")
     assert "is in order" in out
+    assert "Warning" not in out
+
+
+def test_what_a_study_is_too_small_for_is_said_before_it_begins(small):
+    """By ``check``, and by ``run`` on standard error."""
+    wide = small / "wide.toml"
+    scenario = (small / "scenario.toml").read_text()
+    wide.write_text(scenario.replace('"exact_pairs"', '"rr_joint"\nepsilon = 0.1'))
+    code, out, _ = mpc_rr("check", wide, "--json")
+    assert code == 0
+    assert any("into wrong cells" in told for told in json.loads(out)["warnings"])
+    code, out, _ = mpc_rr("check", wide)
+    assert "Warning: With 5 people, tables will tell little" in out
+    assert out.strip().endswith("is in order")
+    code, _, err = mpc_rr("run", wide, "--transport", "memory", "--out", small / "out")
+    assert code == 0
+    assert "Warning: With 5 people, tables will tell little" in err
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from mpc_rr.estimation.combinations import combination_views
 from mpc_rr.estimation.designs import Design, Fitted, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.matrix import Dense, KeepOrUniform
 from mpc_rr.estimation.planning import (
-    _block_error,
     block_choices,
+    block_error,
     budget_for_error,
     design_pair_error,
     keep_for_total,
@@ -165,4 +165,4 @@ def test_the_predicted_error_of_blocks_comes_out():
             rng.permutation(cells), 4, 0.4, 100, SeededRandomness.from_generator(rng), floor=0.5
         )
         found.append(np.abs(pooled(run.answered).shares - truth).sum())
-    assert np.mean(found) == pytest.approx(_block_error(truth, 0.4, 0.5, 4000), rel=0.06)
+    assert np.mean(found) == pytest.approx(block_error(truth, 0.4, 0.5, 4000), rel=0.06)

@@ -360,11 +360,12 @@ def test_options_that_make_no_sense(protocol, wrong):
         protocol.check(setting(make_study(N, SIZES).schema, N))
 
 
-def test_too_few_people_for_suppression_end_the_study_plainly():
+def test_of_too_few_people_for_suppression_only_their_number_is_published():
     study = make_study(4, SIZES, protocol=ExactPairs(suppress_below=5))
-    outcome, _ = simulate(study, RECORDS[:4])
-    assert outcome.result is None
-    assert "too few people" in outcome.cause
+    outcome, ends = simulate(study, RECORDS[:4])
+    for end in (outcome.result, *ends.values()):
+        assert end.n == 4
+        assert all((table == HIDDEN).all() for table in end.tables)
 
 
 def test_the_screen_says_how_many_may_pool_what_they_know_if_no_more_come_than_must():

@@ -10,10 +10,12 @@ from mpc_rr.estimation.designs import Fitted, rr_independent
 from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results.asking import read_askable
 from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.results.verification import verify
 from mpc_rr.running import run_study
@@ -50,6 +52,22 @@ def test_combinations_that_nobody_can_enumerate_are_not(tmp_path):
     lines = (tmp_path / "run" / "reports.csv").read_text().splitlines()
     assert len(lines) == 13
     assert "weight" not in lines[0]
+
+
+def test_reports_that_no_weights_fit_are_published_without(tmp_path):
+    """Once there was no sheet of reports, and a folder of which nothing could be asked."""
+    found = published(tmp_path, (2, 6, 3, 7, 7), 11, RRIndependent(keep=0.01))
+    assert any("no weights by RR-Adjustment: each" in note.text for note in found.notes)
+    assert "weight" not in (tmp_path / "run" / "reports.csv").read_text()
+    answer = read_askable(tmp_path / "run").estimates.query(Condition({0: (0,)}))
+    assert answer.interval[0] <= answer.count <= answer.interval[1]
+
+
+def test_small_counts_are_hidden_however_few_people_there_are(tmp_path):
+    """Once: "no table can be published", after everybody had been counted."""
+    found = published(tmp_path, (3, 4, 2), 6, ExactPairs(suppress_below=5))
+    assert all(set(table.values) == {None} for table in found.tables)
+    assert set(found.listing("dependence").column("verdict")) == {"cannot be told"}
 
 
 def test_a_condition_on_many_attributes_is_a_product_over_records():

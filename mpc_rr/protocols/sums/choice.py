@@ -179,6 +179,29 @@ class Summing(StudyProtocol, frozen=True):
         elif self.masking is not None:
             raise InputError('[protocol.masking] goes with sum = "masked_sum", and only with it')
 
+    def prospects(self, study: Setting) -> list[str]:
+        """A masked sum that could not go on with as few as the study would."""
+        if not self.masked(study.expected):
+            return []
+        needed = next(n for n in range(study.fewest, study.expected + 1) if self._adds(study, n))
+        if needed == study.fewest:
+            return []
+        text = (
+            f"minimum = {study.fewest:,} says that the study goes on with as few, but a masked sum "
+            f"with these options needs {needed:,} of the {study.expected:,} parties: with fewer it "
+            "ends without a result. A smaller corrupt or dropout in [protocol.masking] lets it go "
+            "on with fewer."
+        )
+        return [text]
+
+    def _adds(self, study: Setting, parties: int) -> bool:
+        """Whether a masked sum can be over so many of those who are expected."""
+        try:
+            self.options_in(study).plan(parties, study.expected)
+        except InputError:
+            return False
+        return True
+
     def hidden_among(self, study: Setting) -> int:
         """Among how many honest parties, itself included, a party's vector is surely hidden.
 
