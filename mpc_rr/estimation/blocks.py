@@ -284,11 +284,48 @@ def independent_version(shares: Array) -> Array:
     return product
 
 
-def chi_square(shares: Array, n: int) -> float:
+def chi_square(shares: Array, n: float) -> float:
     """Pearson's statistic of a table against its independent version."""
     expected = independent_version(shares) * n
     seen = expected > 0
     return float((((shares * n - expected) ** 2)[seen] / expected[seen]).sum())
+
+
+@dataclass(frozen=True)
+class _Among:
+    """A test among some categories of each attribute: all, or those that are answers."""
+
+    shape: tuple[int, ...]
+    answers: Sequence[Sequence[int]] | None
+
+    @property
+    def everything(self) -> bool:
+        """Whether all categories are answers."""
+        return self.answers is None or tuple(map(len, self.answers)) == self.shape
+
+    def part(self, shares: Array) -> Array:
+        """The part of a table that it is about."""
+        assert self.answers is not None
+        return np.asarray(shares[np.ix_(*self.answers)])
+
+    def chi_square(self, shares: Array, n: int) -> float:
+        """Of those who answered all questions."""
+        if self.everything:
+            return chi_square(shares, n)
+        part = self.part(shares)
+        total = float(part.sum())
+        return chi_square(part / total, n * total) if total > 0 else 0.0
+
+    def independent_version(self, shares: Array) -> Array:
+        """The table in which only the answers are made independent."""
+        if self.everything:
+            return independent_version(shares)
+        assert self.answers is not None
+        part, made = self.part(shares), shares.copy()
+        total = float(part.sum())
+        if total > 0:
+            made[np.ix_(*self.answers)] = independent_version(part / total) * total
+        return made
 
 
 def independence_test(
@@ -298,23 +335,28 @@ def independence_test(
     *,
     alpha: float = 0.05,
     samples: int = 199,
+    answers: Sequence[Sequence[int]] | None = None,
 ) -> Independence:
     """Monte Carlo test (§6 and §7.3): is what was found more than the randomization makes?
 
     The most likely table is found from the answers; tables are drawn from its independent version
     and answered with the very tables that the clients were shown; the statistic must exceed all
     but a share ``alpha`` of theirs.
+
+    ``answers``: of each attribute, the categories among which independence is tested. That some
+    give no answer to two questions is no dependence of their answers; how many do stays as found.
     """
     size = math.prod(shape)
     if answered.tables.shape[1] != size:
         raise InputError(f"the answers are about {answered.tables.shape[1]} cells, not {size}")
     if samples < 1 / alpha:
         raise InputError(f"a level of {alpha} needs at least {math.ceil(1 / alpha)} samples")
+    within = _Among(tuple(shape), answers)
     n, found = answered.n, likely(answered).reshape(shape)
-    statistic = chi_square(found, n)
-    null = independent_version(found).ravel()
+    statistic = within.chi_square(found, n)
+    null = within.independent_version(found).ravel()
     again = likely_many([_answered_again(answered, null, uniform) for _ in range(samples)])
-    drawn = np.sort([chi_square(shares.reshape(shape), n) for shares in again])
+    drawn = np.sort([within.chi_square(shares.reshape(shape), n) for shares in again])
     critical = float(drawn[min(math.ceil((samples + 1) * (1 - alpha)), samples) - 1])
     p_value = (1 + int((drawn >= statistic).sum())) / (samples + 1)
     return Independence(statistic, critical, p_value)

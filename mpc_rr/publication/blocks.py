@@ -18,6 +18,7 @@ from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.publication.crosstabs import share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Cell,
     Column,
@@ -39,6 +40,7 @@ COLUMNS = (
     Column(name="largest_epsilon", label="ε of an answer, at most", kind="epsilon"),
     Column(name="largest_error", label="largest standard error", kind="share"),
 )
+ANSWERED = Column(name="answered", label="answered all", kind="count")
 P_VALUE = Column(name="p_value", label="p-value", kind="p-value")
 DETAILS = (
     COLUMNS[0],
@@ -129,13 +131,31 @@ class CollectedBlocks(Ending, frozen=True):
         ]  # fmt: skip
         lines = [["party", "answer"], *([party, a.hex()] for party, a in self.answers.items())]
         draft.sheets.append(Sheet.of("answers.csv", "each party's answer", csv_text(lines)))
+        with draft.part("item non-response"):
+            add_non_response(draft, self._non_response())
         with draft.part("the tables"):
             self._publish_tables(draft)
         return draft.publication()
 
+    def _non_response(self) -> list[NoAnswer]:
+        """Each from the table that most answered."""
+        found = []
+        told = {combination: self.answered(combination) for combination in self.shown}
+        for place, attribute in enumerate(self.schema.attributes):
+            holding = [c for c, answered in told.items() if place in c and answered.n]
+            if attribute.missing is None or not holding:
+                continue
+            combination = max(holding, key=lambda c: told[c].n)
+            answered = told[combination]
+            table = pooled(answered).shares.reshape([self.schema.sizes[a] for a in combination])
+            spread, axis = BlockAnswers(self.n, answered), combination.index(place)
+            found.append(estimated(attribute, axis, table, spread, answered.n))
+        return found
+
     def _publish_tables(self, draft: Draft) -> None:
         tables = self.tables()
         tested = len(tables) <= MOST_TESTED
+        partly = any(a.missing is not None for a in self.schema.attributes)
         rows: list[tuple[Cell, ...]] = []
         details: list[tuple[Cell, ...]] = []
         for number, (combination, table) in enumerate(tables.items(), start=1):
@@ -152,7 +172,10 @@ class CollectedBlocks(Ending, frozen=True):
             name = table_file("tables", number, attributes)
             draft.sheets.append(Sheet.of(name, what, table_csv(attributes, table)))
             names, least, most = tuple(a.name for a in attributes), *self._prices(answered)
-            row = (names, answered.n, most, float(estimate.standard_errors.max()))
+            row: tuple[Cell, ...] = (
+                names, answered.n, most, float(estimate.standard_errors.max()),
+                *((self._answered_all(combination, table, answered.n),) if partly else ()),
+            )  # fmt: skip
             detail = (names, least, most)
             if not tested:
                 rows.append(row)
@@ -169,10 +192,11 @@ class CollectedBlocks(Ending, frozen=True):
             Listing(
                 name="tables",
                 title="Tables",
-                columns=(*COLUMNS, P_VALUE) if tested else COLUMNS,
+                columns=(
+                    *COLUMNS, *((ANSWERED,) if partly else ()), *((P_VALUE,) if tested else ())
+                ),
                 rows=tuple(rows),
-                caption="p-value: of independence, by Monte Carlo with the very tables that were "
-                "shown." if tested else "",
+                caption=_caption(tested=tested, partly=partly),
             ),
             Listing(
                 name="details",
@@ -196,7 +220,25 @@ class CollectedBlocks(Ending, frozen=True):
         # What the test draws follows from the answers, so that everybody finds the same.
         rng = SeededRandomness(self.digest).fork(str(combination))
         shape = tuple(self.schema.sizes[a] for a in combination)
-        return independence_test(shape, answered, rng.uniform, samples=99)
+        answers = [self.schema.attributes[a].answer_codes for a in combination]
+        return independence_test(shape, answered, rng.uniform, samples=99, answers=answers)
+
+    def _answered_all(self, combination: Combination, table: Array, n: int) -> int:
+        """How many gave an answer to all questions of a table, as estimated."""
+        answers = [self.schema.attributes[a].answer_codes for a in combination]
+        return round(float(table[np.ix_(*answers)].sum()) * n)
+
+
+def _caption(*, tested: bool, partly: bool) -> str:
+    said = []
+    if tested:
+        of = "of independence among those who answered all its questions" if partly else (
+            "of independence"
+        )  # fmt: skip
+        said.append(f"p-value: {of}, by Monte Carlo with the very tables that were shown.")
+    if partly:
+        said.append("Answered all: as estimated, of those who were asked.")
+    return " ".join(said)
 
 
 class AnsweredOneBlock(Ending, frozen=True):

@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from mpc_rr.errors import listing
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.estimates import Estimates, adjusted_weights
+from mpc_rr.estimation.estimates import Estimates, adjusted_weights, uncertainty_of
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Absence,
     Cluster,
@@ -182,6 +183,8 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
     """What randomized records tell: shares of every answer, tables and dependences of all pairs."""
     with draft.part("the shares of single answers"):
         _publish_marginals(draft, estimates)
+    with draft.part("item non-response"):
+        add_non_response(draft, _non_response(estimates))
     with draft.part("the dependences"):
         add_dependences(
             draft,
@@ -192,6 +195,20 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
         )
     with draft.part("the tables of pairs"):
         _publish_pairs(draft, estimates)
+
+
+def _non_response(estimates: Estimates) -> list[NoAnswer]:
+    return [
+        estimated(
+            marginal.attribute,
+            0,
+            marginal.unbiased.shares,
+            uncertainty_of(estimates.fitted, (marginal.place,)),
+            marginal.unbiased.n,
+        )
+        for marginal in estimates.marginals()
+        if marginal.attribute.missing is not None
+    ]
 
 
 def _publish_marginals(draft: Draft, estimates: Estimates) -> None:

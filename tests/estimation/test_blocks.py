@@ -249,6 +249,24 @@ def test_dependence_is_found(ways):
     assert rejections(dependent(0.08, ways), range(20)) >= 19
 
 
+def test_that_some_answer_neither_question_is_no_dependence_of_their_answers():
+    """Level 5 %: more than 10 of 50 come once in 34,000 such tests."""
+    table = np.zeros((3, 4))
+    table[:2, :3], table[2, 3] = 0.7 / 6, 0.3
+    cells = np.repeat(np.arange(12), np.round(600 * table.ravel()).astype(int))
+    answers, found, as_values = [(0, 1), (0, 1, 2)], 0, 0
+    for seed in range(50):
+        rng = SeededRandomness(seed)
+        people = np.random.default_rng(seed).permutation(cells)
+        seen = collect(people, 12, 0.5, 100, rng, floor=0.2).answered
+        draw = rng.fork("test").uniform
+        found += independence_test((3, 4), seen, draw, samples=39, answers=answers).rejected
+        if seed < 5:
+            as_values += independence_test((3, 4), seen, draw, samples=39).rejected
+    assert found <= 10
+    assert as_values == 5
+
+
 @given(st.integers(0, 999))
 def test_the_independent_version_has_the_same_margins(seed):
     table = np.random.default_rng(seed).dirichlet(np.ones(12)).reshape(2, 3, 2)
