@@ -427,7 +427,7 @@ def _check_whole(
     whole = _whole(session, board, partition, known)
     if len(whole) < session.fewest:
         raise Dropout(
-            f"only {len(whole)} of {len(session.parties)} parties are in groups that have lost "
+            f"only {session.out_of_expected(len(whole))} are in groups that have lost "
             f"nobody, at least {session.fewest} are needed; {listing(board.lost)} left",
             board.lost,
         )

@@ -73,7 +73,7 @@ class CollectedBlocks(Ending, frozen=True):
     """Whose answers were not needed any more."""
 
     def __repr__(self) -> str:
-        return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
+        return f"CollectedBlocks({self.n} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:

@@ -149,9 +149,9 @@ class KAnonymous(Ending, frozen=True):
         smallest = min(len(group) for group in self.groups)
         several = "groups" if len(self.groups) > 1 else "group"
         draft.find(
-            f"{self.n} respondents in {len(self.groups)} {several} of {smallest} or more. Within a "
-            "group, values are not linked to names.",
-            counted=self.n, groups=len(self.groups), smallest=smallest,
+            f"{self.n} of {study.expected} respondents in {len(self.groups)} {several} of "
+            f"{smallest} or more. Within a group, values are not linked to names.",
+            counted=self.n, groups=len(self.groups), smallest=smallest, expected=study.expected,
         )  # fmt: skip
         if self.withdrawn:
             draft.find(

@@ -131,7 +131,10 @@ class MaskedRelease(Ending, frozen=True):
         """The release, and what the masks leave to an attacker."""
         draft, confidential = Draft(), self.options.attributes(self.schema)[1]
         draft.find(
-            f"{self.n} masked records, mapped back to the original values by rank.", counted=self.n
+            f"{self.n} of {study.expected} respondents have a masked record, mapped back to the "
+            "original values by rank.",
+            counted=self.n,
+            expected=study.expected,
         )
         draft.quantities += [
             fact(name=f"values of {a.name}", label=f"values of {quoted(a.name)} that were read",

@@ -17,7 +17,7 @@ NO_ANSWER = "no_answer"
 """The name of the listing."""
 COLUMNS = (
     Column(name="attribute", label="", kind="attribute"),
-    Column(name="asked", label="asked", kind="count"),
+    Column(name="asked", label="parties", kind="count"),
     Column(name="unanswered", label="no answer", kind="count"),
     Column(name="share", label="share", kind="share"),
 )
@@ -89,7 +89,7 @@ def add_non_response(
     draft.listings.append(
         Listing(
             name=NO_ANSWER,
-            title="Item non-response: questions that were left without an answer",
+            title="Item non-response: who took part and left a question without an answer",
             columns=(*COLUMNS, *LIMITS) if uncertain else COLUMNS,
             rows=rows,
             caption=" ".join(filter(None, (SPEAKS_OF[of] if uncertain else "", caption))),

@@ -25,6 +25,7 @@ from mpc_rr.publication.parts import (
     ClusterDesign,
     Column,
     Figure,
+    Finding,
     Listing,
     Participation,
     Publication,
@@ -89,9 +90,11 @@ class Collected(Ending, frozen=True):
     design: Design
     reported: npt.NDArray[np.int64]
     """One row for each of ``answered``."""
+    in_first_stage: int | None = None
+    """How many were counted in the first stage, if this is a second one."""
 
     def __repr__(self) -> str:
-        return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
+        return f"Collected({len(self.answered)} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:
@@ -133,6 +136,8 @@ class Collected(Ending, frozen=True):
         with draft.part("the sheet of reports"):
             draft.sheets.append(self._reports(draft))
         _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
+        if self.in_first_stage is not None:
+            draft.find(_of_first_stage(self.in_first_stage, study), first_stage=self.in_first_stage)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
         draft.listings.append(
@@ -171,6 +176,10 @@ def _say_who_answered(draft: Draft, n: int, asked: int, study: Setting, digest: 
     text = f"{how_many_answered(n, asked, study.expected)}."
     draft.find(text, counted=n, present=asked, expected=study.expected)
     draft.quantities.append(announced_digest(digest))
+
+
+def _of_first_stage(n: int, study: Setting) -> str:
+    return f"In the first stage {n} of {study.expected} were counted."
 
 
 def announced_digest(digest: bytes) -> Quantity:
@@ -296,7 +305,7 @@ class CollectedViews(Ending, frozen=True):
     views: tuple[tuple[int, ...], ...]
 
     def __repr__(self) -> str:
-        return f"CollectedViews({len(self.answers)} of {len(self.asked)} answered)"
+        return f"CollectedViews({len(self.answers)} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:
@@ -391,6 +400,8 @@ class AnsweredOne(Ending, frozen=True):
     n: int
     answers_digest: bytes
     reported: tuple[int, ...]
+    in_first_stage: int | None = None
+    """How many were counted in the first stage, if there was one."""
 
     def __repr__(self) -> str:
         return f"AnsweredOne(of {self.n})"
@@ -413,7 +424,11 @@ class AnsweredOne(Ending, frozen=True):
         own = zip(self.schema.attributes, self.reported, strict=True)
         rows = tuple((a.name, a.categories[code]) for a, code in own)
         listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
-        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        made = _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        if self.in_first_stage is None:
+            return made
+        first = Finding(text=_of_first_stage(self.in_first_stage, study))
+        return msgspec.structs.replace(made, findings=(*made.findings, first))
 
 
 class AnsweredOneView(Ending, frozen=True):

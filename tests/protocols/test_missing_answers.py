@@ -20,7 +20,9 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.results.verification import verify
+from mpc_rr.results.claims import Contradicted
+from mpc_rr.results.folder import read_folder
+from mpc_rr.results.verification import replay, verify
 from mpc_rr.running import simulate as simulate_study
 from mpc_rr.schema import Attribute, Schema
 
@@ -280,3 +282,31 @@ def test_that_some_answer_neither_is_no_dependence_of_blocks():
     asked = dict(zip(listed.column("attributes"), listed.column("n"), strict=True))
     assert answered["car", "mood"] < 0.8 * asked["car", "mood"]
     assert "who answered all" in listed.caption
+
+
+# ── Folders of earlier rules ───────────────────────────────────────────────────────────────────
+
+
+def test_what_earlier_rules_made_of_no_answer_is_still_verified(tmp_path, monkeypatch):
+    """Up to rules 2 the category for no answer was one like any other, with a rank."""
+    rank = Attribute("rank", "ordinal", ("low", "middle", "high", "no answer"), missing="no answer")
+    people = [(0, 0), (0, 1), (0, 2), (0, 3), (1, 0), (1, 1), (1, 2), (1, 3), (1, 3), (0, 0)]
+    protocol = CollaborativeKAnonymity(k=3, quasi_identifiers=("rank",), confidential=("sex",))
+    with monkeypatch.context() as before:
+        for role in ("party", "coordinator"):
+            steps = getattr(CollaborativeKAnonymity, role)
+            before.setattr(
+                CollaborativeKAnonymity,
+                role,
+                lambda self, session, schema, *record, steps=steps: steps(
+                    self, session, schema.with_missing_as_answers(), *record
+                ),
+            )
+        run, publication = finished(protocol, Schema((SEX, rank)), people)
+        run.save(tmp_path / "run")
+    folder = read_folder(tmp_path / "run")
+    then = replay(folder, rules=2).publication
+    assert then.listing("no_answer") is None
+    assert sheet(then, "release.csv") == sheet(publication, "release.csv")
+    with pytest.raises(Contradicted, match="not the groups"):
+        replay(folder)
