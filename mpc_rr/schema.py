@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, SchemaError, all_quoted, key, plain, unprintable
+from mpc_rr.errors import DataError, SchemaError, all_quoted, key, plain, quoted, unprintable
 
 Record = tuple[int, ...]
 """One party's answers as category numbers (of a numeric attribute: steps above its lowest value,
@@ -236,7 +236,7 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return ", ".join(self.categories)
         highest = self.number(self._numbers - 1)
         grid = f"{self.lowest:.15g} to {highest:.15g} in steps of {self.step:.15g}"
-        return grid if self.missing is None else f"{grid}, or {self.missing}"
+        return grid if self.missing is None else f"{grid}, or {quoted(self.missing)}"
 
     def text(self, code: int) -> str:
         """An answer as people write it."""

@@ -93,6 +93,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     """``[protocol] name = "collaborative_k_anonymity"`` with ``k`` and who may know what."""
 
     publishes_values: ClassVar[bool] = True
+    numbers_may_be_missing: ClassVar[bool] = True
 
     k: int
     quasi_identifiers: tuple[str, ...]

@@ -91,6 +91,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     """``[protocol] name = "collaborative_masking"`` with what is confidential and open."""
 
     publishes_values: ClassVar[bool] = True
+    numbers_may_be_missing: ClassVar[bool] = True
 
     confidential: tuple[str, ...]
     open: tuple[str, ...] = ()

@@ -89,7 +89,7 @@ def add_non_response(
     draft.listings.append(
         Listing(
             name=NO_ANSWER,
-            title="Item non-response: who took part and left a question without an answer",
+            title="Item non-response: no answer was given",
             columns=(*COLUMNS, *LIMITS) if uncertain else COLUMNS,
             rows=rows,
             caption=" ".join(filter(None, (SPEAKS_OF[of] if uncertain else "", caption))),

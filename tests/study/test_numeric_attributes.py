@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.errors import DataError, ScenarioError, SchemaError
+from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.file import load_scenario
@@ -86,6 +87,12 @@ def test_words_for_no_answer_are_none_unless_the_study_says_so(text):
     assert number(0, 9, missing=text).code(text) == 10
 
 
+def test_what_stands_for_no_answer_is_quoted_among_the_answers():
+    """It is the author's word, not ours."""
+    attribute = number(0, 9, missing="nothing is published")
+    assert attribute.answers == "0 to 9 in steps of 1, or “nothing is published”"
+
+
 def test_a_number_can_stand_for_no_answer():
     attribute = number(0, 120, missing="999")
     assert attribute.code("999") == attribute.code(999) == attribute.missing_code == 121
@@ -143,6 +150,19 @@ def test_protocols_that_count_take_no_numbers(tmp_path):
         '[protocol]\nname = "exact_pairs"\n'
     )
     with pytest.raises(ScenarioError, match=r"schema.a: exact_pairs counts categories; give bins"):
+        load_scenario(tmp_path / "study.toml")
+
+
+def test_a_protocol_that_would_take_a_gap_for_a_number_is_not_asked_to(tmp_path, monkeypatch):
+    (tmp_path / "study.toml").write_text(
+        'title = "T"\n[schema.a]\ntype = "numeric"\nlowest = 0\nhighest = 9\nmissing = "?"\n'
+        '[schema.b]\ncategories = ["x", "y"]\n[parties]\ncount = 5\n'
+        '[protocol]\nname = "collaborative_k_anonymity"\nk = 2\nquasi_identifiers = ["b"]\n'
+        'confidential = ["a"]\n'
+    )
+    assert load_scenario(tmp_path / "study.toml").study.schema.attributes[0].missing == "?"
+    monkeypatch.setattr(CollaborativeKAnonymity, "numbers_may_be_missing", False)
+    with pytest.raises(ScenarioError, match=r"schema.a: .* would take no answer for a number"):
         load_scenario(tmp_path / "study.toml")
 
 
