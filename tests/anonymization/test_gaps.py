@@ -53,6 +53,14 @@ def test_those_without_an_answer_are_grouped_with_each_other(make):
     assert not any(group >= {0, 6} for group in groups)
 
 
+def test_gaps_do_not_make_numbers_look_alike():
+    """With no answer at a million, 20 and 60 would be the same, and pay alone would be cut."""
+    ages, pay = (20, 20, 20, 60, 60, 60), (0, 40, 10, 45, 5, 30)
+    rows = [*zip(ages, pay, strict=True), *((GAP, p) for p in (0, 90, 0, 90, 0, 90))]
+    groups = {frozenset(g.tolist()) for g in mondrian(table(*rows, attributes=(AGE, PAY)), 3)}
+    assert {frozenset({0, 1, 2}), frozenset({3, 4, 5})} <= groups
+
+
 @pytest.mark.parametrize("make", [mdav, mondrian])
 def test_nobody_need_have_answered(make):
     everybody = table(*[(GAP,)] * 6)
@@ -135,6 +143,8 @@ def test_intervals_leave_those_without_an_answer_apart():
     assert hierarchy.label(GAP, 1) == hierarchy.label(GAP, 0) == ""
     assert hierarchy.label(20, 1) == "20–29"
     assert hierarchy.label(AGE.answers_possible - 1, 1) == "1000000–1000000"
+    highest, gap = hierarchy.at(np.array([AGE.answers_possible - 1, GAP]), 1).tolist()
+    assert highest != gap
     levels = generalize(known, [hierarchy], 2)
     assert levels == (1,)
     groups = {frozenset(rows.tolist()) for rows in groups_at(known, [hierarchy], levels)}
