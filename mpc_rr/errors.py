@@ -207,3 +207,9 @@ def one_line(text: str, limit: int = 300) -> str:
     """Somebody else's words, fit to be shown: printable characters only, and not too many."""
     shown = plain(text[: 2 * limit])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+
+
+def out_of(n: int, there: int, expected: int) -> str:
+    """``5 of 8 parties (6 were there)``: of those expected, not of those who were there."""
+    came = "" if there == expected else f" ({there} were there)"
+    return f"{n} of {expected} parties{came}"

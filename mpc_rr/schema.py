@@ -9,11 +9,12 @@ from typing import Literal
 
 import msgspec
 
-from mpc_rr.errors import DataError, SchemaError, all_quoted, key, plain, unprintable
+from mpc_rr.errors import DataError, SchemaError, all_quoted, key, plain, quoted, unprintable
 
 Record = tuple[int, ...]
-"""One party's answers as category numbers (of a numeric attribute: steps above its lowest value),
-in the order of the schema. Secret to its party."""
+"""One party's answers as category numbers (of a numeric attribute: steps above its lowest value,
+and one step above its highest if there is no answer), in the order of the schema. Secret to its
+party."""
 
 Text = str | dict[str, str]
 """Words for people: in one language, or in several, by language; the first is the default."""
@@ -61,7 +62,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``missing`` names the category of those who give no answer; without it, everybody must.
 
     A ``numeric`` question has no categories but numbers from ``lowest`` to ``highest`` in steps of
-    ``step``; only protocols that publish values, not counts, can ask it.
+    ``step``; only protocols that publish values, not counts, can ask it. What it has as ``missing``
+    is no number.
     """
 
     name: str
@@ -83,6 +85,13 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def answer_codes(self) -> tuple[int, ...]:
         """The numbers of the categories that are answers: all but that of those who gave none."""
         return tuple(k for k, category in enumerate(self.categories) if category != self.missing)
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of those who gave no answer; None if everybody must give one."""
+        if self.missing is None:
+            return None
+        return self._numbers if self.numeric else self.categories.index(self.missing)
 
     def __hash__(self) -> int:
         return hash((self.name, self.type, self.categories, self.bins, self.lowest, self.highest))
@@ -162,8 +171,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_grid(self) -> None:
         where = f"attribute {self.name!r}"
-        if self.categories or self.bins is not None or self.missing is not None:
-            raise SchemaError(f"{where}: a numeric attribute has no categories, bins or missing")
+        if self.categories or self.bins is not None:
+            raise SchemaError(f"{where}: a numeric attribute has no categories and no bins")
         low, high, step = self.lowest, self.highest, self.step
         if low is None or high is None or step is None:
             raise SchemaError(f"{where}: a numeric attribute needs lowest, highest and step")
@@ -173,6 +182,23 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(f"{where}: step must be positive and within lowest and highest")
         if (high - low) / step >= MOST_STEPS:
             raise SchemaError(f"{where}: its step is too small for its range to be kept exactly")
+        if self.missing is not None:
+            self._check_missing(self.missing, low, high)
+
+    def _check_missing(self, missing: str, low: float, high: float) -> None:
+        """What stands for no answer can be told from every number."""
+        where = f"attribute {self.name!r}"
+        if not missing or missing != missing.strip():
+            raise SchemaError(f"{where}: missing must not be empty or padded")
+        try:
+            number = float(missing)
+        except ValueError:
+            return
+        if low <= number <= high:
+            raise SchemaError(
+                f"{where}: missing must not be a number from lowest to highest: {missing} could be "
+                "an answer"
+            )
 
     @property
     def numeric(self) -> bool:
@@ -181,9 +207,20 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def size(self) -> int:
-        """The number of categories, or of possible numbers."""
-        if self.lowest is None or self.highest is None or self.step is None:
-            return len(self.categories)
+        """The number of categories, or of possible numbers; no answer, where allowed, is one."""
+        return self._numbers + (self.missing is not None) if self.numeric else len(self.categories)
+
+    @property
+    def answers_possible(self) -> int:
+        """How many different answers can be given; to give none is not among them."""
+        return self.size - (self.missing is not None)
+
+    @property
+    def _numbers(self) -> int:
+        """How many numbers a numeric attribute has."""
+        assert self.lowest is not None
+        assert self.highest is not None
+        assert self.step is not None
         return math.floor((self.highest - self.lowest) / self.step + GRID_TOLERANCE) + 1
 
     def number(self, code: float) -> float:
@@ -197,21 +234,33 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What can be answered, in words."""
         if self.lowest is None or self.step is None:
             return ", ".join(self.categories)
-        highest = self.number(self.size - 1)
-        return f"{self.lowest:.15g} to {highest:.15g} in steps of {self.step:.15g}"
+        highest = self.number(self._numbers - 1)
+        grid = f"{self.lowest:.15g} to {highest:.15g} in steps of {self.step:.15g}"
+        return grid if self.missing is None else f"{grid}, or {quoted(self.missing)}"
 
     def text(self, code: int) -> str:
         """An answer as people write it."""
-        return f"{self.number(code):.15g}" if self.numeric else self.categories[code]
+        if not self.numeric:
+            return self.categories[code]
+        if self.missing is not None and code == self.missing_code:
+            return self.missing
+        return f"{self.number(code):.15g}"
+
+    def cell(self, code: int) -> str:
+        """An answer in a sheet: a column of numbers is blank where there is none."""
+        return "" if self.numeric and code == self.missing_code else self.text(code)
 
     def code(self, value: object) -> int:
         """The number of the category that ``value`` falls in; `DataError` if there is none."""
-        if value is None or str(value).strip() == "":
-            if self.missing is None:
-                raise DataError(f"attribute {self.name!r}: no value given")
-            return self.categories.index(self.missing)
-        if self.missing is not None and str(value).strip() == self.missing:
-            return self.categories.index(self.missing)
+        if _is_nothing(value):
+            if self.missing_code is None:
+                raise DataError(
+                    f"attribute {self.name!r}: no value given, but it must be answered (the study "
+                    "file has no 'missing' for it)"
+                )
+            return self.missing_code
+        if self.missing_code is not None and str(value).strip() == self.missing:
+            return self.missing_code
         if self.bins is not None:
             return self._interval(value, self.bins)
         if self.lowest is not None and self.step is not None:
@@ -229,10 +278,10 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def _steps(self, value: object, lowest: float, step: float) -> int:
         number = self._parsed(value)
         steps = round((number - lowest) / step) if math.isfinite(number) else -1
-        if not 0 <= steps < self.size:
+        if not 0 <= steps < self._numbers:
             raise DataError(
                 f"attribute {self.name!r}: {number:.15g} is outside {lowest:.15g} to "
-                f"{self.number(self.size - 1):.15g}"
+                f"{self.number(self._numbers - 1):.15g}"
             )
         if abs(self.number(steps) - number) > GRID_TOLERANCE * step:
             raise DataError(
@@ -256,6 +305,13 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         above = sum(number >= edge for edge in bins)
         return min(above, len(bins) - 1) - 1
+
+
+def _is_nothing(value: object) -> bool:
+    """Whether this is no answer: None, a text without letters, or a NaN (which "nan" is not)."""
+    if isinstance(value, float) and math.isnan(value):
+        return True
+    return value is None or str(value).strip() == ""
 
 
 def interval_labels(bins: tuple[float, ...]) -> tuple[str, ...]:
@@ -335,10 +391,12 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         are.
         """
         for a in self.attributes:
-            for part, text in (("", a.name), *((".categories", c) for c in a.categories)):
+            missing = [(".missing", a.missing)] if a.numeric and a.missing is not None else []
+            words = [("", a.name), *((".categories", c) for c in a.categories), *missing]
+            for part, text in words:
                 _check_word(f"schema.{key(a.name)}{part}", text)
-        for name, field, words in self.texts():
-            for word in words.values() if isinstance(words, dict) else (words,):
+        for name, field, said in self.texts():
+            for word in said.values() if isinstance(said, dict) else (said,):
                 _check_word(f"schema.{key(name)}.{field}", word)
 
     @property
@@ -354,6 +412,18 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         known = self.languages
         if language is not None and known and language not in known:
             raise SchemaError(f"the study has no words in {language!r}; it has {', '.join(known)}")
+
+    def with_missing_as_answers(self) -> "Schema":
+        """The same, where who gave no answer is taken to have answered that category.
+
+        So results were made by rules below 3, which knew no numeric attribute without an answer.
+        """
+        return Schema(
+            tuple(
+                a if a.numeric else msgspec.structs.replace(a, missing=None)
+                for a in self.attributes
+            )
+        )
 
     def pick(self, names: Sequence[str]) -> tuple[Attribute, ...]:
         """Some attributes, by their names."""

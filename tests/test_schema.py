@@ -37,7 +37,7 @@ def test_bins_agree_with_numpy(edges, place):
         ({"smokes": "yess", "age": 3}, "did you mean 'yes'"),
         ({"smokes": "yes", "age": "old"}, "'old' is not a number"),
         ({"smokes": "yes", "age": -1}, "outside its bins"),
-        ({"smokes": "yes", "age": math.nan}, "outside its bins"),
+        ({"smokes": "yes", "age": math.nan}, "no value"),
         ({"smokes": "yes", "age": ""}, "no value"),
         ({"smokes": "yes"}, "'age': no value"),
         ({"smokes": "yes", "age": 3, "name": "Ann"}, "'name' is not an attribute"),

@@ -270,7 +270,8 @@ class Coordinator:
                     over = isinstance(closing, Dropout) and wait_s == left_s
                     if over or (full and not doubt):
                         self._excluded = [Exclusion(name, GONE.format(name)) for name in gone]
-                        LOGGER.info("the roster is closed with %d parties", len(self._seats))
+                        there, expected = len(self._seats), self.study.parties.count
+                        LOGGER.info("the roster is closed with %d of %d parties", there, expected)
                         return self._seats.names
                 except StudyError as fault:  # whoever leaves now was never in: her seat is free
                     self._trouble = one_line(f"{listing(fault.culprits)} left: {fault}")

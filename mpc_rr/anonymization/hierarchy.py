@@ -1,7 +1,8 @@
 """Generalization over given hierarchies: every attribute is told less exactly, all people alike.
 
 A hierarchy has levels. Level 0 is the value itself; each further level puts values together under
-a label (or, for numbers, into intervals of a width); the last one tells nothing. Of all
+a label (or, for numbers, into intervals of a width, beside which those without an answer stay
+apart); the last one tells nothing. Of all
 combinations of levels under which everybody shares theirs with k − 1 others, the one that loses
 least is taken (full-domain recoding, Samarati 2001). If a combination of levels leaves somebody in
 too small a group, so does every finer one, which therefore need not be tried.
@@ -84,7 +85,8 @@ class Hierarchy:
             places = {v: number for number, values in enumerate(given.values()) for v in values}
             labels = np.array([places[c] for c in self.attribute.categories], dtype=np.int64)
             return labels[codes]
-        return codes // self._steps(given)
+        apart = codes == self.attribute.missing_code
+        return np.asarray(np.where(apart, -1, codes // self._steps(given)))
 
     def _steps(self, width: float) -> int:
         assert self.attribute.step is not None
@@ -93,19 +95,28 @@ class Hierarchy:
     def label(self, code: int, level: int) -> str:
         """What is told of a code at a level."""
         if level == 0:
-            return self.attribute.text(code)
+            return self.attribute.cell(code)
         if level == self.depth:
             return NOTHING
         given = self.levels[level - 1]
         if isinstance(given, Mapping):
             value = self.attribute.categories[code]
             return next(label for label, values in given.items() if value in values)
+        if code == self.attribute.missing_code:
+            return self.attribute.cell(code)
         first = code // self._steps(given) * self._steps(given)
-        last = min(first + self._steps(given), self.attribute.size) - 1
+        last = min(first + self._steps(given), self.attribute.answers_possible) - 1
         return f"{self.attribute.text(first)}–{self.attribute.text(last)}"
 
+    def _answered(self, codes: Codes) -> Codes:
+        there: Codes = codes[codes != self.attribute.missing_code]
+        return there
+
     def loss(self, codes: Codes, level: int) -> float:
-        """How much of the attribute's range a label leaves open, on average: from 0 to 1."""
+        """How much of the attribute's range a label leaves open, on average: from 0 to 1.
+
+        Of numbers it is the average over those who gave one.
+        """
         size = self.attribute.size
         if level in (0, self.depth):
             return float(level > 0)
@@ -114,8 +125,11 @@ class Hierarchy:
             every = self.at(np.arange(size), level)
             widths = np.bincount(every)[self.at(codes, level)]
         else:
+            size, codes = self.attribute.answers_possible, self._answered(codes)
             first = codes // self._steps(given) * self._steps(given)
             widths = np.minimum(first + self._steps(given), size) - first
+            if not len(codes):
+                return 0.0
         return int((widths - 1).sum()) / (len(codes) * (size - 1))
 
 

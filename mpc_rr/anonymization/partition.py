@@ -9,7 +9,8 @@ each treated alone, so that the time grows with n from there on.
 ``mondrian`` (LeFevre et al. 2006): cut the records in half at the median of the attribute in which
 they spread widest, and the halves again, as long as each keeps k. Ties are split (the relaxed
 form), so only a part without any spread stops it early. Categories without an order are taken in
-the order of the study file.
+the order of the study file. Who gave no answer to a question with an order comes after all who did,
+as far from the last as this one is from the first: so they are cut apart before others.
 
 Both compute in whole numbers, and ties are decided by the order of the records, so that everybody
 who makes the groups anew finds the very same.
@@ -107,10 +108,23 @@ def _mdav(points: Codes, k: int) -> Groups:
     return groups
 
 
+def _comparable(table: Microdata) -> Codes:
+    """The codes of each attribute, stretched so that its answers are `FULL_RANGE` wide."""
+    codes = table.codes.copy()
+    spans = np.ptp(codes, axis=0)
+    for place, attribute in enumerate(table.attributes):
+        gaps = table.unanswered[:, place]
+        if attribute.type == "nominal" or not gaps.any():
+            continue
+        answers = table.answers(np.arange(len(table)), place)
+        spans[place] = max(int(np.ptp(answers)) if len(answers) else 0, 1)
+        codes[gaps, place] = int(answers.max()) + spans[place] if len(answers) else 0
+    return np.asarray(codes * FULL_RANGE // np.where(spans > 0, spans, 1))
+
+
 def mondrian(table: Microdata, k: int) -> Groups:
     """Groups of at least k records by cutting at medians."""
-    spans = np.ptp(table.codes, axis=0)
-    scaled = table.codes * FULL_RANGE // np.where(spans > 0, spans, 1)
+    scaled = _comparable(table)
     groups: Groups = []
     waiting: Groups = [np.arange(len(table))]
     while waiting:

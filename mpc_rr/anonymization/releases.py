@@ -3,7 +3,9 @@
 The confidential values of a group come in no order: nobody can tell whose is whose.
 
 * ``microaggregated``: everybody in a group has the same quasi-identifiers, those of its centre.
-* ``generalized``: the range of the group in each quasi-identifier (or the label of a hierarchy).
+  Where some gave no answer it is the centre of the others, and how many these are stands beside it.
+* ``generalized``: the range of the group in each quasi-identifier (or the label of a hierarchy),
+  and whether some gave no answer.
 * ``anatomy``: the quasi-identifiers as they are, with the number of the group; and a second table
   of the group's confidential values (Xiao & Tao 2006).
 * ``permuted``: the quasi-identifiers as they are, and beside each the confidential values of
@@ -44,17 +46,23 @@ class Grouped:
         """The confidential values of a group, as text."""
         table = self.confidential[number]
         return [
-            [a.text(code) for a, code in zip(table.attributes, row, strict=True)]
+            [a.cell(code) for a, code in zip(table.attributes, row, strict=True)]
             for row in table.codes.tolist()
         ]
 
 
 def centre(known: Microdata, rows: Rows) -> list[float]:
-    """The centre of a group: mean of numbers, median of ordered categories, commonest category."""
+    """The centre of a group: mean of numbers, median of ordered categories, commonest category.
+
+    That is of those who answered; if nobody did, the centre is no answer.
+    """
     middle = []
     for place, attribute in enumerate(known.attributes):
-        codes = known.codes[rows, place]
-        if attribute.numeric:
+        codes = known.answers(rows, place)
+        if not len(codes):
+            assert attribute.missing_code is not None
+            middle.append(float(attribute.missing_code))
+        elif attribute.numeric:
             middle.append(float(codes.mean()))
         elif attribute.type == "ordinal":
             middle.append(float(np.sort(codes)[(len(codes) - 1) // 2]))
@@ -64,33 +72,43 @@ def centre(known: Microdata, rows: Rows) -> list[float]:
 
 
 def range_of(known: Microdata, rows: Rows) -> list[str]:
-    """The range of a group in each attribute: ``21–29``, ``low–middle``, ``a | b``."""
-    told = []
-    for place, attribute in enumerate(known.attributes):
-        codes = np.unique(known.codes[rows, place]).tolist()
-        if len(codes) == 1:
-            told.append(attribute.text(codes[0]))
-        elif attribute.type == "nominal":
-            told.append(" | ".join(attribute.text(code) for code in codes))
-        else:
-            told.append(f"{attribute.text(codes[0])}–{attribute.text(codes[-1])}")
-    return told
+    """The range of a group in each attribute: ``21–29``, ``low–middle | no answer``, ``a | b``."""
+    return [_range(known, rows, place) for place in range(len(known.attributes))]
+
+
+def _range(known: Microdata, rows: Rows, place: int) -> str:
+    attribute = known.attributes[place]
+    codes = np.unique(known.codes[rows, place]).tolist()
+    if len(codes) == 1:
+        return attribute.cell(codes[0])
+    if attribute.type == "nominal":
+        return " | ".join(attribute.text(code) for code in codes)
+    answers = np.unique(known.answers(rows, place)).tolist()
+    ends = dict.fromkeys((attribute.text(answers[0]), attribute.text(answers[-1])))
+    some = ("–".join(ends), *([attribute.missing or ""] if len(answers) < len(codes) else ()))
+    return " | ".join(some)
 
 
 def _told(known: Microdata, middle: Sequence[float]) -> list[str]:
     return [
-        f"{a.number(value):.{TOLD_DIGITS}g}" if a.numeric else a.categories[int(value)]
+        f"{a.number(value):.{TOLD_DIGITS}g}"
+        if a.numeric and value != a.missing_code
+        else a.cell(int(value))
         for a, value in zip(known.attributes, middle, strict=True)
     ]
 
 
 def microaggregated(grouped: Grouped) -> dict[str, Lines]:
-    """One table with the centres of the groups."""
-    return {
-        "release": _one_for_all(
-            grouped, lambda rows: _told(grouped.known, centre(grouped.known, rows))
-        )
-    }
+    """One table with the centres of the groups, and of how many answers each is the centre."""
+    known = grouped.known
+    partly = [place for place, a in enumerate(known.attributes) if a.missing is not None]
+
+    def told(rows: Rows) -> list[str]:
+        numbers = [str(len(known.answers(rows, place))) for place in partly]
+        return [*_told(known, centre(known, rows)), *numbers]
+
+    answered = [f"{known.attributes[place].name} (answered)" for place in partly]
+    return {"release": _one_for_all(grouped, told, answered)}
 
 
 def generalized(grouped: Grouped) -> dict[str, Lines]:
@@ -102,8 +120,11 @@ def generalized(grouped: Grouped) -> dict[str, Lines]:
     }
 
 
-def _one_for_all(grouped: Grouped, told: Callable[[Rows], list[str]]) -> Lines:
-    sheet = [["group", *grouped.header]]
+def _one_for_all(
+    grouped: Grouped, told: Callable[[Rows], list[str]], further: Sequence[str] = ()
+) -> Lines:
+    known = len(grouped.known.attributes)
+    sheet = [["group", *grouped.header[:known], *further, *grouped.header[known:]]]
     for number, rows in enumerate(grouped.groups):
         same = told(rows)
         sheet += [[str(number + 1), *same, *values] for values in grouped.values(number)]
@@ -138,7 +159,7 @@ def permuted(grouped: Grouped) -> dict[str, Lines]:
 
 def _as_they_are(known: Microdata, rows: Rows) -> Lines:
     codes: list[list[int]] = known.codes[rows].tolist()
-    return [[a.text(c) for a, c in zip(known.attributes, row, strict=True)] for row in codes]
+    return [[a.cell(c) for a, c in zip(known.attributes, row, strict=True)] for row in codes]
 
 
 RELEASES: dict[str, Callable[[Grouped], dict[str, Lines]]] = {

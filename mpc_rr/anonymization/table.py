@@ -43,24 +43,39 @@ class Microdata:
         return f"Microdata({len(self)} × {', '.join(a.name for a in self.attributes)})"
 
     @cached_property
+    def unanswered(self) -> npt.NDArray[np.bool_]:
+        """Where somebody gave no answer: a row for each record, a column for each attribute."""
+        none = [-1 if a.missing_code is None else a.missing_code for a in self.attributes]
+        return np.asarray(self.codes == np.array(none, dtype=np.int64))
+
+    def answers(self, rows: Rows, place: int) -> Codes:
+        """The codes of those of these rows who answered a question."""
+        there: Codes = self.codes[rows, place][~self.unanswered[rows, place]]
+        return there
+
+    @cached_property
     def points(self) -> Codes:
         """The records as points, so that distance makes sense across kinds of attributes.
 
         Numbers and ordered categories are divided by their standard deviation; the categories of
-        a nominal attribute are the corners of a simplex. All are scaled so that two records drawn
-        at random differ equally much, on average, in each attribute: by a squared distance of
-        twice `UNIT` squared.
+        a nominal attribute are the corners of a simplex. Who gave no answer has no place in an
+        order, and stands beside its middle, as far from those who answered as these are from each
+        other on average. All are scaled so that two records drawn at random differ equally much, on
+        average, in each attribute: by a squared distance of twice `UNIT` squared.
         """
         return self.placed(self.codes)
 
     def placed(self, codes: Codes | Array) -> Codes:
         """Other records (or centres of some) as points on the same scale."""
-        parts = [self._coordinates(k, codes[:, k]) for k in range(len(self.attributes))]
+        parts = [self.coordinates(k, codes[:, k]) for k in range(len(self.attributes))]
         return np.hstack(parts)
 
-    def _coordinates(self, place: int, wanted: Codes | Array) -> Codes:
+    def coordinates(self, place: int, wanted: Codes | Array) -> Codes:
+        """Some values of one attribute as points; where some gave no answer, that comes last."""
         own, n = [int(code) for code in self.codes[:, place]], len(self)
         if self.attributes[place].type != "nominal":
+            if self.unanswered[:, place].any():
+                return self._beside_the_order(place, wanted)
             # n times the standard deviation, as a whole number
             deviation = math.isqrt(n * sum(c * c for c in own) - sum(own) ** 2)
             if not deviation:
@@ -76,16 +91,53 @@ class Microdata:
         corners: Codes = (wanted.astype(np.int64)[:, None] == present[None, :]).astype(np.int64)
         return edge * corners
 
+    def _beside_the_order(self, place: int, wanted: Codes | Array) -> Codes:
+        """Where a number or rank lies, and apart from that, whether there is one.
+
+        Of n who were asked and m who gave no answer, n² − m² of n² pairs differ, all equally much
+        on average; if those who answered are all alike, only who did and who did not differ.
+        """
+        own = [int(c) for c in self.answers(np.arange(len(self)), place)]
+        n, answered = len(self), len(own)
+        gap = np.asarray(wanted == self.attributes[place].missing_code)
+        found = np.zeros((len(wanted), 2), dtype=np.int64)
+        if not answered:
+            return found
+        # UNIT times their number times the standard deviation, as a whole number
+        deviation = math.isqrt(UNIT**2 * (answered * sum(c * c for c in own) - sum(own) ** 2))
+        differing = n * n - (n - answered) ** 2 if deviation else answered * (n - answered)
+        edge = math.isqrt((UNIT * n) ** 2 // differing)
+        found[gap, 1] = edge
+        if deviation:
+            total, scale = sum(own), edge * UNIT
+            if wanted.dtype.kind == "f":
+                scaled = np.rint((wanted * answered - total) * (scale / deviation))
+                found[~gap, 0] = scaled[~gap].astype(np.int64)
+            else:
+                there = [int(c) for c in wanted[~gap]]
+                found[~gap, 0] = [(c * answered - total) * scale // deviation for c in there]
+        return found
+
+    def numbers(self, place: int, wanted: Codes | Array | None = None) -> Codes:
+        """Values of one attribute as points, but for whether there is an answer."""
+        found = self.coordinates(place, self.codes[:, place] if wanted is None else wanted)
+        ordered = self.attributes[place].type != "nominal"
+        return found[:, :1] if ordered else found
+
     def width(self, rows: Rows, place: int) -> float:
-        """How wide these rows spread in an attribute: 0 for one value, 1 for all there are."""
+        """How wide the answers of these rows spread: 0 for one value, 1 for all there are."""
         whole = self._spreads[place]
-        return self._spread(self.codes[rows, place], place) / whole if whole else 0.0
+        return self._spread(self.answers(rows, place), place) / whole if whole else 0.0
 
     @cached_property
     def _spreads(self) -> list[int]:
-        return [self._spread(codes, place) for place, codes in enumerate(self.codes.T)]
+        everybody = np.arange(len(self))
+        places = range(len(self.attributes))
+        return [self._spread(self.answers(everybody, place), place) for place in places]
 
     def _spread(self, codes: Codes, place: int) -> int:
         """How many more values than one there are; if ordered, from the lowest to the highest."""
+        if not len(codes):
+            return 0
         nominal = self.attributes[place].type == "nominal"
         return len(np.unique(codes)) - 1 if nominal else int(np.ptp(codes))

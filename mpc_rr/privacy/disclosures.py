@@ -302,10 +302,17 @@ class Masked(Disclosure, frozen=True, tag="masked"):
     recommended: str
     chosen: str = ""
     """What the party chose instead, where that is known."""
+    optional: bool = False
+    """Whether it need not be answered; a mask does not hide who gave no answer."""
 
     @property
     def how(self) -> str:
         """What the mask does; without one the value is bare."""
+        bare = "; whether it was answered is told as it is" if self.optional else ""
+        return f"{self._by_mask}{bare}"
+
+    @property
+    def _by_mask(self) -> str:
         if self.chosen:
             return (
                 "as it is" if self.chosen == "none" else f"under the mask you chose, {self.chosen}"

@@ -305,7 +305,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 break
         not_asked = session.parties[start + self.block :]
         await session.hand_out(dict.fromkeys(not_asked, NOT_NEEDED))
-        check_enough(answers, session.parties, session.fewest, faulty)
+        check_enough(answers, session.parties, session.fewest, faulty, session.most)
 
         # Step 5: announce the digest of all answers.
         answers = dict(sorted(answers.items()))

@@ -94,6 +94,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     """``[protocol] name = "collaborative_k_anonymity"`` with ``k`` and who may know what."""
 
     publishes_values: ClassVar[bool] = True
+    numbers_may_be_missing: ClassVar[bool] = True
 
     k: int
     quasi_identifiers: tuple[str, ...]
@@ -432,7 +433,7 @@ def _check_whole(
     whole = _whole(session, board, partition, known)
     if len(whole) < session.fewest:
         raise Dropout(
-            f"only {len(whole)} of {len(session.parties)} parties are in groups that have lost "
+            f"only {session.out_of_expected(len(whole))} are in groups that have lost "
             f"nobody, at least {session.fewest} are needed; {listing(board.lost)} left",
             board.lost,
         )

@@ -12,6 +12,10 @@
    rank. Everybody does it and finds the same; the release has exactly the original values, in
    another order. Equal masked values are ordered by public randomness.
 
+Where an attribute need not be answered, no answer is a message like any other in step 2, and is
+posted as such in step 4: it has no rank, so there is nothing among which a mask could hide it.
+Ranks are those of who answered.
+
 Whoever leaves after the values were read has given them already (nobody knows which they are), but
 has no row in the release.
 """
@@ -64,12 +68,13 @@ from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness
-from mpc_rr.schema import Record, Schema
+from mpc_rr.schema import Attribute, Record, Schema
 
 CANDIDATES_CHOICE = "candidates"
 MASK_CHOICE = "mask/"
 """Keywords of a party's own choices: the least number of candidates, and ``mask/<attribute>``."""
 LARGEST_MASKED = 1 << 60
+NO_ANSWER = "none: that you gave no answer is published, under your name"
 
 
 class MaskedRecord(Posted, frozen=True):
@@ -78,13 +83,15 @@ class MaskedRecord(Posted, frozen=True):
     step: ClassVar[str] = "masked_record"
     doing: ClassVar[str] = "respondents post their masked records"
     open_codes: tuple[int, ...]
-    masked: tuple[int, ...]
+    masked: tuple[int | None, ...]
+    """None: no answer."""
 
 
 class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_masking"):
     """``[protocol] name = "collaborative_masking"`` with what is confidential and open."""
 
     publishes_values: ClassVar[bool] = True
+    numbers_may_be_missing: ClassVar[bool] = True
 
     confidential: tuple[str, ...]
     open: tuple[str, ...] = ()
@@ -146,7 +153,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         if not value.isdecimal() or int(value) < 1:
             raise InputError(f"candidates: {value!r} is not a whole number above 0")
         for attribute in study.schema.pick(self.confidential):
-            most = min(study.parties, attribute.size)
+            most = min(study.parties, attribute.answers_possible)
             if int(value) > most:
                 raise InputError(
                     f"candidates: {value} different values of {attribute.name!r} cannot be: "
@@ -161,17 +168,23 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         each = ENTRY_BYTES + record + (relays + 2) * (onions + ENTRY_BYTES)
         return HEAD_BYTES + study.parties * each
 
-    def disclosures(self, study: Setting) -> list[Disclosure]:  # noqa: ARG002
+    def disclosures(self, study: Setting) -> list[Disclosure]:
         """No ε bounds what a mask of limited width may tell."""
         told = [Told(what="told to everybody", attributes=self.open)] if self.open else []
         masked = []
-        for name in self.confidential:
-            recommended = self.masks.get(name, "none")
+        for attribute in study.schema.pick(self.confidential):
+            recommended = self.masks.get(attribute.name, "none")
             what = (
                 f"masked ({recommended} is recommended, the choice is yours), and once as it is "
                 "among all values, in no order"
             )
-            masked.append(Masked(what=what, attributes=(name,), recommended=recommended))
+            optional = attribute.missing is not None
+            masked.append(
+                Masked(
+                    what=what, attributes=(attribute.name,), recommended=recommended,
+                    optional=optional,
+                )
+            )  # fmt: skip
         return [*told, *masked]
 
     def as_chosen(
@@ -209,7 +222,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         # Step 2: every value alone through the channel.
         messages = [code.to_bytes(CODE_BYTES, "little") for code in confidential]
         mixed = await self._channel(session, board, seed, messages)
-        values, unusable = self._values(schema, mixed)
+        values, unanswered, unusable = self._values(schema, mixed)
 
         # Step 3: choose a mask for each, knowing what it leaves to an attacker.
         masked, own = self._masked(session, schema, values, confidential)
@@ -221,7 +234,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         )
 
         # Step 5: everybody maps back.
-        return self._ending(schema, board, seed, records, values, unusable, own)
+        return self._ending(schema, board, seed, records, values, unanswered, unusable, own)
 
     async def _channel(
         self, session: PartySession, board: Board, seed: bytes, messages: list[bytes]
@@ -248,12 +261,17 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         schema: Schema,
         values: tuple[tuple[int, ...], ...],
         own: list[int],
-    ) -> tuple[tuple[int, ...], tuple[OwnMask, ...]]:
+    ) -> tuple[tuple[int | None, ...], tuple[OwnMask, ...]]:
         """Step 3."""
         least = int(session.choices.get(CANDIDATES_CHOICE, "1"))
         masks = self._masks(schema, session.choices)
-        masked, told = [], []
+        masked: list[int | None] = []
+        told = []
         for place, (name, (words, mask)) in enumerate(masks.items()):
+            if own[place] == schema.attribute(name).missing_code:
+                masked.append(None)
+                told.append(OwnMask(name, NO_ANSWER, None, least))
+                continue
             others = np.array(values[place], dtype=np.int64)
             used = self._wide_enough(session, mask, others, least)
             code = _drawn(session, name, used, own[place], others)
@@ -279,13 +297,14 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         _, seed = await commit_coordinator(session.sub("commitment"), board, ())
 
         # Step 2: serve the channel.
-        values, unusable = self._values(schema, await self._serve_channel(session, board, seed))
+        mixed = await self._serve_channel(session, board, seed)
+        values, unanswered, unusable = self._values(schema, mixed)
 
         # Step 4: publish the masked records. Step 5: map back, as everybody does.
         records = await post_coordinator(
             session.sub("records"), board, MaskedRecord, check=self._check_record(schema)
         )
-        return self._ending(schema, board, seed, records, values, unusable, ())
+        return self._ending(schema, board, seed, records, values, unanswered, unusable, ())
 
     async def _serve_channel(
         self, session: CoordinatorSession, board: Board, seed: bytes
@@ -305,32 +324,37 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
 
     def _values(
         self, schema: Schema, mixed: list[list[bytes]]
-    ) -> tuple[tuple[tuple[int, ...], ...], int]:
-        """The values of each attribute in rising order, and how many messages were none."""
-        values, unusable = [], 0
+    ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...], int]:
+        """The values of each attribute in rising order; how many gave none; how many were amiss."""
+        values, unanswered, unusable = [], [], 0
         for attribute, batch in zip(schema.pick(self.confidential), mixed, strict=True):
             codes = [int.from_bytes(raw, "little") for raw in batch]
-            values.append(tuple(sorted(code for code in codes if code < attribute.size)))
-            unusable += sum(code >= attribute.size for code in codes)
-            if not values[-1]:
+            proper = sorted(code for code in codes if code < attribute.size)
+            values.append(tuple(code for code in proper if code != attribute.missing_code))
+            unanswered.append(len(proper) - len(values[-1]))
+            unusable += len(codes) - len(proper)
+            if not proper:
                 raise Misconduct(f"no respondent sent a value for {attribute.name!r}")
-        return tuple(values), unusable
+        return tuple(values), tuple(unanswered), unusable
 
     def _check_record(self, schema: Schema) -> Check[MaskedRecord]:
         sizes = [attribute.size for attribute in schema.pick(self.open)]
-        limits = [
-            (-LARGEST_MASKED, LARGEST_MASKED) if attribute.numeric else (0, attribute.size - 1)
-            for attribute in schema.pick(self.confidential)
-        ]
+        asked = schema.pick(self.confidential)
+
+        def can_be_masked(code: int | None, attribute: Attribute) -> bool:
+            if code is None:
+                return attribute.missing is not None
+            if attribute.numeric:
+                return -LARGEST_MASKED <= code <= LARGEST_MASKED
+            return 0 <= code < attribute.size and code != attribute.missing_code
 
         def check(message: MaskedRecord) -> None:
             if len(message.open_codes) != len(sizes) or not all(
                 0 <= code < size for code, size in zip(message.open_codes, sizes, strict=True)
             ):
                 raise ValueError("it is no answer to what was asked")
-            if len(message.masked) != len(limits) or not all(
-                low <= code <= high
-                for code, (low, high) in zip(message.masked, limits, strict=True)
+            if len(message.masked) != len(asked) or not all(
+                map(can_be_masked, message.masked, asked)
             ):
                 raise ValueError("its masked values are not as many as were asked, or too large")
 
@@ -343,13 +367,15 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         seed: bytes,
         records: Mapping[str, MaskedRecord],
         values: tuple[tuple[int, ...], ...],
+        unanswered: tuple[int, ...],
         unusable: int,
         own: tuple[OwnMask, ...],
     ) -> MaskedRelease:
         rows = {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
         return MaskedRelease(
-            schema, self.masking, seed, rows, values, unusable, own, lost=dict(board.lost)
-        )
+            schema, self.masking, seed, rows, values, unusable, own, unanswered,
+            lost=dict(board.lost),
+        )  # fmt: skip
 
 
 def _in_words(words: str, used: Perturbation, people: int) -> str:

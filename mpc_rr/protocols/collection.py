@@ -29,8 +29,10 @@ from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
 from mpc_rr.protocols.prospects import A_RECORD, AN_ATTRIBUTE, of_combinations, of_randomizing
+from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import DIGEST_BYTES, Ending, Setting
 from mpc_rr.publication.first_stage import FirstStage
+from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.publication.reports import (
     CODE_BYTES,
     AnsweredOne,
@@ -114,7 +116,7 @@ async def collect_party(
     schema: Schema,
     record: Record,
     design: Design,
-    first_stage: Ending | None = None,
+    first_stage: PairCounts | RandomizedPairs | None = None,
 ) -> AnsweredOne | FirstStage:
     """A party's steps: randomize, report, hear how many did.
 
@@ -138,14 +140,15 @@ async def collect_party(
     if first_stage is not None and taken.answered < session.fewest:
         return after(first_stage, taken, session.fewest)
     reported = tuple(int(code) for code in unpack_record(codes, schema.sizes))
-    return AnsweredOne(schema, taken.asked, taken.answered, taken.digest, reported)
+    before = None if first_stage is None else first_stage.n
+    return AnsweredOne(schema, taken.asked, taken.answered, taken.digest, reported, before)
 
 
 async def collect_coordinator(
     session: CoordinatorSession,
     schema: Schema,
     design: Design,
-    first_stage: Ending | None = None,
+    first_stage: PairCounts | RandomizedPairs | None = None,
     clustered_by: Dependences | None = None,
 ) -> Collected | FirstStage:
     """The coordinator's part: take the answers that come, and commit to them."""
@@ -172,6 +175,7 @@ async def collect_coordinator(
         gathered.faulty,
         design,
         reported,
+        None if first_stage is None else first_stage.n,
         clustered_by,
     )
 

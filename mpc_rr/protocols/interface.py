@@ -45,6 +45,8 @@ class StudyProtocol(
 
     publishes_values: ClassVar[bool] = False
     """Whether single values are published, so that attributes may be numeric."""
+    numbers_may_be_missing: ClassVar[bool] = False
+    """Whether it takes no answer (`Attribute.missing_code`) for none where a number is asked."""
 
     # ── What only a protocol can know ──────────────────────────────────────────────────────────
 

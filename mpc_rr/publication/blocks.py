@@ -19,6 +19,7 @@ from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Cell,
     Column,
@@ -42,6 +43,7 @@ COLUMNS = (
     Column(name="largest_epsilon", label="ε of an answer, at most", kind="epsilon"),
     Column(name="largest_error", label="largest standard error", kind="share"),
 )
+ANSWERED = Column(name="answered", label="answered all", kind="count")
 P_VALUE = Column(name="p_value", label="p-value", kind="p-value")
 DETAILS = (
     COLUMNS[0],
@@ -78,7 +80,7 @@ class CollectedBlocks(Ending, frozen=True):
     """Whether independence is tested by Monte Carlo, as it was before rules 3."""
 
     def __repr__(self) -> str:
-        return f"CollectedBlocks({self.n} of {len(self.asked)} answered)"
+        return f"CollectedBlocks({self.n} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:
@@ -136,6 +138,8 @@ class CollectedBlocks(Ending, frozen=True):
         ]  # fmt: skip
         lines = [["party", "answer"], *([party, a.hex()] for party, a in self.answers.items())]
         draft.sheets.append(Sheet.of("answers.csv", "each party's answer", csv_text(lines)))
+        with draft.part("item non-response"):
+            add_non_response(draft, self._non_response())
         with draft.part("the tables"):
             self._publish_tables(draft)
         return draft.publication()
@@ -154,9 +158,25 @@ class CollectedBlocks(Ending, frozen=True):
                 found[combination[0], combination[1]] = strength(estimate, uncertainty, both)
         return found
 
+    def _non_response(self) -> list[NoAnswer]:
+        """Each from the table that most answered."""
+        found = []
+        told = {combination: self.answered(combination) for combination in self.shown}
+        for place, attribute in enumerate(self.schema.attributes):
+            holding = [c for c, answered in told.items() if place in c and answered.n]
+            if attribute.missing is None or not holding:
+                continue
+            combination = max(holding, key=lambda c: told[c].n)
+            answered = told[combination]
+            table = pooled(answered).shares.reshape([self.schema.sizes[a] for a in combination])
+            spread, axis = BlockAnswers(self.n, answered), combination.index(place)
+            found.append(estimated(attribute, axis, table, spread, answered.n))
+        return found
+
     def _publish_tables(self, draft: Draft) -> None:
         tables = self.tables()
         tests = self._drawn_tests(draft, tables) if self.by_drawing else self._tests(draft, tables)
+        partly = any(a.missing is not None for a in self.schema.attributes)
         rows: list[Row] = []
         details: list[Row] = []
         for number, (combination, table) in enumerate(tables.items(), start=1):
@@ -173,7 +193,10 @@ class CollectedBlocks(Ending, frozen=True):
             name = table_file("tables", number, attributes)
             draft.sheets.append(Sheet.of(name, what, table_csv(attributes, table)))
             names, least, most = tuple(a.name for a in attributes), *self._prices(answered)
-            row = (names, answered.n, most, float(estimate.standard_errors.max()))
+            row: Row = (
+                names, answered.n, most, float(estimate.standard_errors.max()),
+                *((self._answered_all(combination, table, answered.n),) if partly else ()),
+            )  # fmt: skip
             rows.append((*row, *tests[combination][:1]))
             details.append((names, least, most, *tests[combination][1:]))
         tested = any(tests.values())
@@ -182,10 +205,11 @@ class CollectedBlocks(Ending, frozen=True):
             Listing(
                 name="tables",
                 title="Tables",
-                columns=(*COLUMNS, P_VALUE) if tested else COLUMNS,
+                columns=(
+                    *COLUMNS, *((ANSWERED,) if partly else ()), *((P_VALUE,) if tested else ())
+                ),
                 rows=tuple(rows),
-                caption="p-value: of the independence of all attributes of a table. Of tables "
-                "without dependence, about 5 % have one below 0.05 by chance." if tested else "",
+                caption=_caption(tested=tested, partly=partly),
             ),
             Listing(
                 name="details",
@@ -246,6 +270,24 @@ class CollectedBlocks(Ending, frozen=True):
             if count.any()
         ]
         return min(epsilons), max(epsilons)
+
+    def _answered_all(self, combination: Combination, table: Array, n: int) -> int:
+        """How many gave an answer to all questions of a table, as estimated."""
+        answers = [self.schema.attributes[a].answer_codes for a in combination]
+        return round(float(table[np.ix_(*answers)].sum()) * n)
+
+
+def _caption(*, tested: bool, partly: bool) -> str:
+    said = []
+    if tested:
+        of = "all attributes of a table" + ", among those who answered all of them" * partly
+        said.append(
+            f"p-value: of the independence of {of}. Of tables without dependence, about 5 % have "
+            "one below 0.05 by chance."
+        )
+    if partly:
+        said.append("Answered all: as estimated, of those who were asked.")
+    return " ".join(said)
 
 
 class AnsweredOneBlock(Ending, frozen=True):

@@ -18,6 +18,7 @@ from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, Uncertainty
 from mpc_rr.publication.crosstabs import add_dependences, axes, flat, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting, fact
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, counted, estimated
 from mpc_rr.publication.parts import LEVEL, Number, Participation, Publication, Sheet, Table
 from mpc_rr.publication.sheets import pair_csv, table_file
 from mpc_rr.schema import Schema
@@ -118,6 +119,8 @@ class PairCounts(Ending, frozen=True):
             expected=study.expected,
         )
         self._say_how_exact(draft)
+        with draft.part("item non-response"):
+            add_non_response(draft, self._non_response(), of="respondents")
         pairs = PairLayout(self.schema.sizes).pairs
         strongest = pairs[0]
         with draft.part("the dependences"):
@@ -174,6 +177,29 @@ class PairCounts(Ending, frozen=True):
                     f"{alone} cells count a single person. Exact counts are published, so whoever "
                     "knows one answer of such a person learns the other (docs/threat-model.md)."
                 )
+
+    def _non_response(self) -> list[NoAnswer]:
+        """From the table with the fewest other categories: the least noise, and fewest hidden."""
+        layout, found = PairLayout(self.schema.sizes), []
+        for place, attribute in enumerate(self.schema.attributes):
+            code = attribute.missing_code
+            if code is None:
+                continue
+            holding = [
+                (number, pair.index(place))
+                for number, pair in enumerate(layout.pairs)
+                if place in pair
+            ]
+            holding.sort(key=lambda at: self.tables[at[0]].size)
+            if self.noise:
+                number, axis = holding[0]
+                shares, spread = self._estimate(number)
+                found.append(estimated(attribute, axis, shares, spread, self.n, of="respondents"))
+                continue
+            rows = [np.take(self.tables[number], code, axis=axis) for number, axis in holding]
+            told = [int(row.sum()) for row in rows if not (row == HIDDEN).any()]
+            found.append(counted(attribute, self.n, told[0] if told else None))
+        return found
 
     def _shown(self, counts: Counts) -> list[list[Number]]:
         """Row by row; None where a count is suppressed."""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import one_line
+from mpc_rr.errors import one_line, out_of
 from mpc_rr.privacy.disclosures import Caution, Disclosure, Privacy
 from mpc_rr.publication.parts import (
     Absence,
@@ -206,9 +206,8 @@ def _in_order(made: Publication) -> Publication:
 
 
 def how_many_answered(n: int, asked: int, expected: int) -> str:
-    """``5 of 6 parties answered``: of those expected; how many came, too, where it differs."""
-    came = "" if asked == expected else f" ({asked} came)"
-    return f"{n} of {expected} parties{came} answered"
+    """``5 of 8 parties (6 were there) answered``."""
+    return f"{out_of(n, asked, expected)} answered"
 
 
 def counting(people: Participation, n: int) -> Participation:

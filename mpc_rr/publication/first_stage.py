@@ -4,6 +4,7 @@ import hashlib
 
 import msgspec
 
+from mpc_rr.errors import out_of
 from mpc_rr.publication.ending import Ending, Setting
 from mpc_rr.publication.parts import Note, Participation, Publication
 
@@ -41,8 +42,9 @@ class FirstStage(Ending, frozen=True):
         """What the first stage publishes, with a warning."""
         made = self.found.publish(study)
         warning = Note(
-            text=f"The second stage came to nothing: {self.answered} of {self.asked} parties "
-            f"answered in time, at least {self.fewest} are needed. This is what the first stage "
+            text="The second stage came to nothing: "
+            f"{out_of(self.answered, self.asked, study.expected)} answered in time, at least "
+            f"{self.fewest} are needed. This is what the first stage "
             "found; what it cost each party is that of both stages, for whoever answered both. "
             "Whether its answer is missing, each party can see with its receipt; why, nobody can "
             "tell.",

@@ -13,6 +13,7 @@ from mpc_rr.anonymization.risk import information_loss, linkage, protection
 from mpc_rr.anonymization.table import Microdata, Rows
 from mpc_rr.errors import listing, quoted
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.nonresponse import add_non_response, counted
 from mpc_rr.publication.parts import (
     Absence,
     Column,
@@ -33,6 +34,7 @@ PROTECTION = (
     Column(name="entropy_l_diversity", label="effective values", kind="number"),
     Column(name="t_closeness", label="distance to all (t)", kind="number"),
 )
+ANSWERED = Column(name="answered", label="answered", kind="count")
 MOST_NAMED = 5
 WHAT = {
     "release": "the records",
@@ -147,9 +149,9 @@ class KAnonymous(Ending, frozen=True):
         smallest = min(len(group) for group in self.groups)
         several = "groups" if len(self.groups) > 1 else "group"
         draft.find(
-            f"{self.n} respondents in {len(self.groups)} {several} of {smallest} or more. Within a "
-            "group, values are not linked to names.",
-            counted=self.n, groups=len(self.groups), smallest=smallest,
+            f"{self.n} of {study.expected} respondents in {len(self.groups)} {several} of "
+            f"{smallest} or more. Within a group, values are not linked to names.",
+            counted=self.n, groups=len(self.groups), smallest=smallest, expected=study.expected,
         )  # fmt: skip
         if self.withdrawn:
             draft.find(
@@ -159,6 +161,8 @@ class KAnonymous(Ending, frozen=True):
         for name, sheet in (RELEASES[self.options.release](grouped) | self._who_is_where()).items():
             draft.sheets.append(Sheet.of(f"{name}.csv", WHAT[name], csv_text(sheet)))
         draft.quantities += self._facts(smallest)
+        with draft.part("item non-response"):
+            self._publish_non_response(draft, grouped)
         with draft.part("how well the groups protect"):
             self._publish_protection(draft, grouped)
         with draft.part("what the groups cost"):
@@ -188,27 +192,48 @@ class KAnonymous(Ending, frozen=True):
                      value=smallest - 1, kind="count"),
         ]  # fmt: skip
 
+    def _publish_non_response(self, draft: Draft, grouped: Grouped) -> None:
+        tables, found = [grouped.known, *grouped.confidential], []
+        for attribute in self.schema.attributes:
+            if attribute.missing is None:
+                continue
+            gaps = [
+                table.unanswered[:, table.attributes.index(attribute)]
+                for table in tables
+                if attribute in table.attributes
+            ]
+            found.append(counted(attribute, sum(map(len, gaps)), sum(int(g.sum()) for g in gaps)))
+        add_non_response(draft, found)
+
     def _publish_protection(self, draft: Draft, grouped: Grouped) -> None:
-        found = protection(grouped)
+        found, confidential = protection(grouped), self.options.attributes(self.schema)[1]
+        partly = any(a.missing is not None for a in confidential)
         rows = tuple(
-            (p.attribute, p.least_different, p.entropy_diversity, p.farthest) for p in found
-        )
+            (
+                p.attribute, p.least_different, p.entropy_diversity, p.farthest,
+                *((p.answered,) if partly else ()),
+            )
+            for p in found
+        )  # fmt: skip
         draft.listings.append(
             Listing(
-                name="protection", title="The values of the worst group", columns=PROTECTION,
-                rows=rows,
+                name="protection", title="The values of the worst group",
+                columns=(*PROTECTION, ANSWERED) if partly else PROTECTION, rows=rows,
+                caption="Among those who answered." if partly else "",
             )
         )  # fmt: skip
         given_away = []
         for place, p in enumerate(found):
             bare = _single_valued(grouped, place)
+            who = "members" if confidential[place].missing is None else "who answered"
+            self._warn_of_silent_groups(draft, grouped, place)
             given_away += [(p.attribute, number) for number in bare]
             if bare:
                 several = "groups give" if len(bare) > 1 else "group gives"
                 whose = "in each of them" if len(bare) > 1 else "in it"
                 more = f" and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
                 draft.warn(
-                    f"{len(bare)} {several} {quoted(p.attribute)} away, because all members have "
+                    f"{len(bare)} {several} {quoted(p.attribute)} away, because all {who} have "
                     f"the same {whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
                 )
         columns = (PROTECTION[0], Column(name="group", label="given away by group", kind="number"))
@@ -220,11 +245,28 @@ class KAnonymous(Ending, frozen=True):
                 )
             )  # fmt: skip
 
+    def _warn_of_silent_groups(self, draft: Draft, grouped: Grouped, place: int) -> None:
+        silent = [
+            number
+            for number, part in enumerate(grouped.confidential, start=1)
+            if len(part) and part.unanswered[:, place].all()
+        ]
+        if silent:
+            name = quoted(grouped.confidential[0].attributes[place].name)
+            more = f" and {len(silent) - MOST_NAMED} more" if len(silent) > MOST_NAMED else ""
+            several = "groups" if len(silent) > 1 else "group"
+            draft.warn(
+                f"in {len(silent)} {several} nobody answered {name}, which is known of each member "
+                f"by that: {', '.join(map(str, silent[:MOST_NAMED]))}{more}."
+            )
+
     def _publish_costs(self, draft: Draft, grouped: Grouped) -> None:
         loss = information_loss(grouped.known, grouped.groups)
         found = linkage(grouped.known, grouped.groups, self.options.release)
+        partly = grouped.known.unanswered.any()
+        which = "quasi-identifiers that were answered" if partly else "quasi-identifiers"
         draft.find(
-            f"Given up: {loss.squared_error:.1%} of the variation among quasi-identifiers. Who "
+            f"Given up: {loss.squared_error:.1%} of the variation among {which}. Who "
             "knows a person's quasi-identifiers finds her record with probability "
             f"{found.average:.1%} on average, {found.highest:.1%} at most.",
             squared_error=loss.squared_error, average=found.average, highest=found.highest,
@@ -273,15 +315,15 @@ class KAnonymous(Ending, frozen=True):
         sheet = [["party", *(a.name for a in quasi), "group"]]
         for number, group in enumerate(self.groups, start=1):
             for name in group:
-                texts = (a.text(c) for a, c in zip(quasi, self.known[name], strict=True))
+                texts = (a.cell(c) for a, c in zip(quasi, self.known[name], strict=True))
                 sheet.append([name, *texts, str(number)])
         return {"groups": sheet}
 
 
 def _single_valued(grouped: Grouped, place: int) -> list[int]:
-    """The numbers of the groups in which all have the same value of an attribute."""
+    """The numbers of the groups in which all who answered have the same value of an attribute."""
     return [
         number
         for number, part in enumerate(grouped.confidential, start=1)
-        if len(part.codes) and len(set(part.codes[:, place].tolist())) == 1
+        if len(set(part.answers(np.arange(len(part)), place).tolist())) == 1
     ]

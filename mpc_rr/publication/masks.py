@@ -13,6 +13,7 @@ from mpc_rr.anonymization.perturbation import (
 )
 from mpc_rr.errors import quoted
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
+from mpc_rr.publication.nonresponse import add_non_response, counted
 from mpc_rr.publication.parts import (
     Cell,
     Column,
@@ -46,7 +47,8 @@ class OwnMask(msgspec.Struct, frozen=True):
 
     attribute: str
     mask: str
-    candidates: Candidates
+    candidates: Candidates | None
+    """None: there was no answer to mask."""
     asked: int = 1
     """How many values she wanted to be left."""
 
@@ -72,12 +74,14 @@ class MaskedRelease(Ending, frozen=True):
     schema: Schema
     options: Masking
     seed: bytes
-    records: dict[str, tuple[Record, tuple[int, ...]]]
-    """Open codes and masked values, by respondent."""
+    records: dict[str, tuple[Record, tuple[int | None, ...]]]
+    """Open codes and masked values (None: no answer), by respondent."""
     values: tuple[tuple[int, ...], ...]
     """The original values of each confidential attribute, in rising order."""
     unusable: int
     own: tuple[OwnMask, ...] = ()
+    unanswered: tuple[int, ...] = ()
+    """How many gave no answer to each confidential question, as the channel has it."""
 
     def __repr__(self) -> str:
         return f"MaskedRelease({len(self.records)} respondents)"
@@ -90,20 +94,33 @@ class MaskedRelease(Ending, frozen=True):
     @property
     def digest(self) -> bytes:
         """What respondents compare to be sure that all have the same result."""
-        encoded = msgspec.msgpack.encode((sorted(self.records.items()), self.values, self.seed))
+        whole: tuple[object, ...] = (sorted(self.records.items()), self.values, self.seed)
+        if any(self.unanswered):
+            whole = (*whole, self.unanswered)
+        encoded = msgspec.msgpack.encode(whole)
         return hashlib.sha256(b"mpc-rr masked result\0" + encoded).digest()
 
-    def released(self) -> list[tuple[int, ...]]:
-        """The confidential codes of the release, row by row: masked values mapped back by rank."""
-        names = list(self.records)
-        columns = [
-            reverse_mapped(
-                [masked[place] for _, masked in self.records.values()],
-                self.values[place], names, self.seed, attribute,
-            )
-            for place, attribute in enumerate(self.options.confidential)
-        ]  # fmt: skip
+    def released(self) -> list[tuple[int | None, ...]]:
+        """The confidential codes of the release, row by row: masked values mapped back by rank.
+
+        None where there is no answer.
+        """
+        columns = [self._mapped(place) for place in range(len(self.options.confidential))]
         return list(zip(*columns, strict=True))
+
+    def _answered(self, place: int) -> dict[str, int]:
+        """The masked values of those who gave one."""
+        masked = {name: codes[place] for name, (_, codes) in self.records.items()}
+        return {name: code for name, code in masked.items() if code is not None}
+
+    def _mapped(self, place: int) -> list[int | None]:
+        masked, values = self._answered(place), self.values[place]
+        if not values:  # whoever gave a masked value all the same had none to mask
+            return [None] * len(self.records)
+        attribute = self.options.confidential[place]
+        found = reverse_mapped(list(masked.values()), values, list(masked), self.seed, attribute)
+        mapped = dict(zip(masked, found, strict=True))
+        return [mapped.get(name) for name in self.records]
 
     def participation(self, study: Setting) -> Participation:
         """Those with a row in the release."""
@@ -114,7 +131,10 @@ class MaskedRelease(Ending, frozen=True):
         """The release, and what the masks leave to an attacker."""
         draft, confidential = Draft(), self.options.attributes(self.schema)[1]
         draft.find(
-            f"{self.n} masked records, mapped back to the original values by rank.", counted=self.n
+            f"{self.n} of {study.expected} respondents have a masked record, mapped back to the "
+            "original values by rank.",
+            counted=self.n,
+            expected=study.expected,
         )
         draft.quantities += [
             fact(name=f"values of {a.name}", label=f"values of {quoted(a.name)} that were read",
@@ -124,6 +144,8 @@ class MaskedRelease(Ending, frozen=True):
             fact(name="unusable_messages", label="messages that answer nothing that was asked",
                      value=self.unusable, kind="count")
         ]  # fmt: skip
+        with draft.part("item non-response"):
+            self._publish_non_response(draft)
         with draft.part("the release"):
             self._publish_release(draft)
         with draft.part("what the masks leave to an attacker"):
@@ -137,11 +159,28 @@ class MaskedRelease(Ending, frozen=True):
             self._publish_own(draft)
         return draft.publication()
 
+    def _publish_non_response(self, draft: Draft) -> None:
+        """Of open questions by the rows of the release, of others by what the channel delivered."""
+        shown, confidential = self.options.attributes(self.schema)
+        found = []
+        for place, attribute in enumerate(shown):
+            if attribute.missing is not None:
+                codes = [codes[place] for codes, _ in self.records.values()]
+                found.append(counted(attribute, self.n, codes.count(attribute.missing_code or 0)))
+        for place, attribute in enumerate(confidential):
+            if attribute.missing is not None:
+                gaps = self.unanswered[place]
+                found.append(counted(attribute, len(self.values[place]) + gaps, gaps))
+        add_non_response(draft, found)
+
     def _publish_own(self, draft: Draft) -> None:
         """What a respondent is told of her own masks: never more than an attacker is left with."""
         rows: list[tuple[Cell, ...]] = []
         for own in self.own:
             left = own.candidates
+            if left is None:
+                rows.append((own.attribute, own.mask, None, None))
+                continue
             rows.append((own.attribute, own.mask, left.people, left.values))
             if left.values < own.asked:
                 draft.warn(
@@ -201,10 +240,9 @@ class MaskedRelease(Ending, frozen=True):
         That is what somebody finds who believes that everybody used the recommended noise.
         """
         mask = read_perturbation(self.options.masks.get(attribute.name, "none"), attribute)
-        masked = [codes[place] for _, codes in self.records.values()]
-        values = self.values[place]
+        masked, values = list(self._answered(place).values()), self.values[place]
         all_there = len(values) == len(masked) <= MOST_FOR_MATCHING
-        if not isinstance(mask, Noise) or not all_there:
+        if not isinstance(mask, Noise) or not all_there or not values:
             return None
         fits = possible_values(masked, values, mask.width)
         return None if fits is None else sorted(len(values_left) for values_left in fits)
@@ -215,7 +253,8 @@ class MaskedRelease(Ending, frozen=True):
         release, masked = [header], [header]
         rows = zip(self.records.items(), self.released(), strict=True)
         for (name, (codes, hidden)), mapped in rows:
-            start = [name, *_texts(open_attributes, codes)]
+            cells = (a.cell(code) for a, code in zip(open_attributes, codes, strict=True))
+            start = [name, *cells]
             release.append([*start, *_texts(confidential, mapped)])
             masked.append([*start, *_texts(confidential, hidden)])
         values = [["attribute", "value"]]
@@ -228,5 +267,13 @@ class MaskedRelease(Ending, frozen=True):
         ]
 
 
-def _texts(attributes: tuple[Attribute, ...], codes: tuple[int, ...]) -> list[str]:
-    return [a.text(code) for a, code in zip(attributes, codes, strict=True)]
+def _texts(attributes: tuple[Attribute, ...], codes: tuple[int | None, ...]) -> list[str]:
+    return [_text(a, code) for a, code in zip(attributes, codes, strict=True)]
+
+
+def _text(attribute: Attribute, code: int | None) -> str:
+    """Of a masked value, which may lie beyond all that can be answered; None is no answer."""
+    if code is None:
+        assert attribute.missing_code is not None
+        return attribute.cell(attribute.missing_code)
+    return f"{attribute.number(code):.15g}" if attribute.numeric else attribute.categories[code]

@@ -1,6 +1,7 @@
 """Tables of pairs that are estimated from randomized answers."""
 
 import hashlib
+from collections.abc import Mapping
 
 from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
 from mpc_rr.estimation.intervals import Limits
@@ -12,6 +13,7 @@ from mpc_rr.estimation.tables import shrunk_table
 from mpc_rr.estimation.uncertainty import RandomizedReports
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import Participation, Publication, Sheet
 from mpc_rr.publication.sheets import table_csv, table_file
 from mpc_rr.schema import Attribute, Schema
@@ -98,8 +100,22 @@ class RandomizedPairs(Ending, frozen=True):
             self._publish_tables(draft)
         return draft.publication()
 
+    def _non_response(self, estimates: Mapping[tuple[int, int], Estimate]) -> list[NoAnswer]:
+        """Each from the table that tells it best: the one with the fewest other categories."""
+        found, numbers = [], {pair: number for number, pair in enumerate(estimates)}
+        for place, attribute in enumerate(self.schema.attributes):
+            if attribute.missing is not None:
+                holding = [pair for pair in numbers if place in pair]
+                pair = min(holding, key=lambda pair: estimates[pair].shares.size)
+                spread = RandomizedReports(self.n, self._randomization(numbers[pair], *pair))
+                table = estimates[pair].shares
+                found.append(estimated(attribute, pair.index(place), table, spread, self.n))
+        return found
+
     def _publish_tables(self, draft: Draft) -> None:
         estimates = self.estimates()
+        with draft.part("item non-response"):
+            add_non_response(draft, self._non_response(estimates))
         for number, (pair, estimate) in enumerate(estimates.items(), start=1):
             both, uncertainty = self._both(pair), self._uncertainty(number - 1, pair)
             shares, limits = shrunk_table(estimate), Limits.of(estimate.shares, uncertainty)

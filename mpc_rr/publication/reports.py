@@ -13,19 +13,21 @@ import numpy.typing as npt
 from mpc_rr.errors import listing
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.estimates import Estimates, adjusted_weights
+from mpc_rr.estimation.estimates import Estimates, adjusted_weights, uncertainty_of
 from mpc_rr.estimation.matrix import Codes, KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.raking import NoWeights
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
 from mpc_rr.publication.crosstabs import add_dependences, add_graph, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Absence,
     Cluster,
     ClusterDesign,
     Column,
     Figure,
+    Finding,
     Listing,
     Participation,
     Publication,
@@ -90,11 +92,13 @@ class Collected(Ending, frozen=True):
     design: Design
     reported: npt.NDArray[np.int64]
     """One row for each of ``answered``."""
+    in_first_stage: int | None = None
+    """How many were counted in the first stage, if this is a second one."""
     clustered_by: Dependences | None = None
     """The dependences of a first stage that made the clusters."""
 
     def __repr__(self) -> str:
-        return f"Collected({len(self.answered)} of {len(self.asked)} answered)"
+        return f"Collected({len(self.answered)} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:
@@ -136,6 +140,8 @@ class Collected(Ending, frozen=True):
         with draft.part("the sheet of reports"):
             draft.sheets.append(self._reports(draft))
         _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
+        if self.in_first_stage is not None:
+            draft.find(_of_first_stage(self.in_first_stage, study), first_stage=self.in_first_stage)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
         draft.listings.append(
@@ -190,6 +196,10 @@ def _say_who_answered(draft: Draft, n: int, asked: int, study: Setting, digest: 
     draft.quantities.append(announced_digest(digest))
 
 
+def _of_first_stage(n: int, study: Setting) -> str:
+    return f"In the first stage {n} of {study.expected} were counted."
+
+
 def announced_digest(digest: bytes) -> Quantity:
     """What the coordinator committed itself to."""
     label = "digest of all answers, as it was announced"
@@ -200,6 +210,8 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
     """What randomized records tell: shares of every answer, tables and dependences of all pairs."""
     with draft.part("the shares of single answers"):
         _publish_marginals(draft, estimates)
+    with draft.part("item non-response"):
+        add_non_response(draft, _non_response(estimates))
     with draft.part("the dependences"):
         add_dependences(
             draft,
@@ -210,6 +222,20 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
         )
     with draft.part("the tables of pairs"):
         _publish_pairs(draft, estimates)
+
+
+def _non_response(estimates: Estimates) -> list[NoAnswer]:
+    return [
+        estimated(
+            marginal.attribute,
+            0,
+            marginal.unbiased.shares,
+            uncertainty_of(estimates.fitted, (marginal.place,)),
+            marginal.unbiased.n,
+        )
+        for marginal in estimates.marginals()
+        if marginal.attribute.missing is not None
+    ]
 
 
 def _publish_marginals(draft: Draft, estimates: Estimates) -> None:
@@ -297,7 +323,7 @@ class CollectedViews(Ending, frozen=True):
     views: tuple[tuple[int, ...], ...]
 
     def __repr__(self) -> str:
-        return f"CollectedViews({len(self.answers)} of {len(self.asked)} answered)"
+        return f"CollectedViews({len(self.answers)} of {len(self.asked)} who were there answered)"
 
     @property
     def n(self) -> int:
@@ -392,6 +418,8 @@ class AnsweredOne(Ending, frozen=True):
     n: int
     answers_digest: bytes
     reported: tuple[int, ...]
+    in_first_stage: int | None = None
+    """How many were counted in the first stage, if there was one."""
 
     def __repr__(self) -> str:
         return f"AnsweredOne(of {self.n})"
@@ -414,7 +442,11 @@ class AnsweredOne(Ending, frozen=True):
         own = zip(self.schema.attributes, self.reported, strict=True)
         rows = tuple((a.name, a.categories[code]) for a, code in own)
         listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
-        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        made = _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        if self.in_first_stage is None:
+            return made
+        first = Finding(text=_of_first_stage(self.in_first_stage, study))
+        return msgspec.structs.replace(made, findings=(*made.findings, first))
 
 
 class AnsweredOneView(Ending, frozen=True):

@@ -21,6 +21,8 @@ from mpc_rr.publication.ending import Ending
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Study
 
+MISSING_IS_NO_ANSWER = 3
+"""Since these rules, who gave no answer has no rank, and no place among numbers."""
 UNUSABLE = "it brings a key that cannot be used, or for which anybody could sign"
 
 
@@ -172,7 +174,9 @@ def run_again(
         parties.fewest, parties.count, deadlines.round_s, registrar=study.registrar is not None
     )
     replayed = ReplaySession(transcript, f"{session}/{protocol.name}", members, limits)
-    steps = protocol.coordinator(replayed, study.schema)
+    known = transcript.rules >= MISSING_IS_NO_ANSWER
+    schema = study.schema if known else study.schema.with_missing_as_answers()
+    steps = protocol.coordinator(replayed, schema)
     try:
         steps.send(None)
     except StopIteration as finished:

@@ -45,8 +45,15 @@ class Run(StudyResult):
     """How a study ended, with what one does with it. A notebook shows what it found."""
 
     def __repr__(self) -> str:
-        ended = "aborted" if self.outcome.result is None else "done"
-        return f"Run({self.study.title!r}, {self.study.protocol.name}, {ended})"
+        return f"Run({self.study.title!r}, {self.study.protocol.name}, {self._ended})"
+
+    @property
+    def _ended(self) -> str:
+        if self.outcome.result is None:
+            return "aborted"
+        people = self.participation
+        counted = "" if people.counted is None else f": {people.counted} of {people.expected}"
+        return f"done{counted}"
 
     @property
     def tables(self) -> Tables:

@@ -54,6 +54,12 @@ def check_study(study: Study) -> None:
             f"schema.{key(numbers[0])}: {study.protocol.name} counts categories; give bins instead "
             'of type = "numeric"'
         )
+    gaps = [a.name for a in study.schema.attributes if a.numeric and a.missing is not None]
+    if gaps and not study.protocol.numbers_may_be_missing:
+        raise ScenarioError(
+            f"schema.{key(gaps[0])}: {study.protocol.name} would take no answer for a number; "
+            "leave 'missing' out"
+        )
     check_words(study)
     _check_protocol(study)
     _check_deadlines(study)

@@ -162,12 +162,13 @@ def _code(value: Any, attribute: Attribute) -> int:
     text = str(value).strip()
     if attribute.bins is not None and text in attribute.categories and _as_number(text) is None:
         return attribute.categories.index(text)
-    meant = attribute.categories if attribute.bins is None else _missing(attribute)
+    numbers = attribute.numeric or attribute.bins is not None
+    meant = _missing(attribute) if numbers else attribute.categories
     number = _as_number(value)
     if number is None or text in meant or isinstance(value, str) or not abs(number) < EXACT:
         return attribute.code(value)
     if value_text(value) in meant:
-        return attribute.categories.index(value_text(value))
+        return attribute.code(value_text(value))
     equal = [category for category in meant if _as_number(category) == number]
     return attribute.code(equal[0] if len(equal) == 1 else value)
 

@@ -44,19 +44,26 @@ def _table(path: Path, name: str, values: list[str]) -> str:
         json.dumps(name, ensure_ascii=False)
     )  # fmt: skip
     given = [value for value in values if value]
-    missing = len(values) - len(given)
-    note = f"# {missing:,} records have no value here; they need one, such as \"none\".\n" if (
-        missing
-    ) else ""  # fmt: skip
+    gaps = len(values) - len(given)
+    note = f"# {gaps:,} of {len(values):,} records have no answer here.\n" if gaps else ""
+    missing = f"missing = {json.dumps(_no_answer(given))}\n" if gaps else ""
     suggested = suggest(given)
     match suggested:
         case Unsuitable():
             return f"# {name}: left out, {suggested.why}.\n"
         case Bins(edges):
             listed = ", ".join(f"{edge:.12g}" for edge in edges)
-            return f"{note}[schema.{title}]\nbins = [{listed}]\n"
+            return f"{note}[schema.{title}]\nbins = [{listed}]\n{missing}"
         case Categories(texts, ordinal):
             _check_shown(path, name, *texts)
             kind = 'type = "ordinal"\n' if ordinal else ""
             listed = ", ".join(json.dumps(value, ensure_ascii=False) for value in texts)
-            return f"{note}[schema.{title}]\n{kind}categories = [{listed}]\n"
+            return f"{note}[schema.{title}]\n{kind}categories = [{listed}]\n{missing}"
+
+
+def _no_answer(given: list[str]) -> str:
+    """A category for those who gave no answer, unlike any that was given."""
+    word = "no answer"
+    while word in given:
+        word += " given"
+    return word

@@ -14,7 +14,8 @@ class Draw(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     With ``given``, the weights depend on the value of an attribute drawn before: ``weights`` is
     then a table from that attribute's categories to weights. For a numeric attribute the weights
-    are those of ranges, ``between``; within a range all numbers are equally likely.
+    are those of ranges, ``between``; within a range all numbers are equally likely. If it may be
+    missing, one weight more is that of no answer.
     """
 
     attribute: str
@@ -102,4 +103,6 @@ def _ranges(draw: Draw, schema: Schema) -> npt.NDArray[np.int64]:
         raise ScenarioError(f"data.generator: {error}") from None
     if not codes or any(low > high for low, high in codes):
         raise ScenarioError(f"data.generator: attribute {draw.attribute!r}: ranges go upwards")
+    if attribute.missing_code is not None:
+        codes.append([attribute.missing_code] * 2)
     return np.array(codes, dtype=np.int64)

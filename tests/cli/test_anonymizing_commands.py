@@ -36,7 +36,7 @@ def test_groups_from_run_to_report(here, tmp_path):
 def test_masks_from_run_to_report(here, tmp_path):
     code, out, err = here("run", MASKS, "--transport", "memory", "--out", tmp_path / "out")
     assert code == 0, err
-    assert "8 masked records" in out
+    assert "8 of 8 respondents have a masked record" in " ".join(out.split())
     release, masked = (rows(tmp_path / "out" / f"{n}.csv") for n in ("release", "masked"))
     original = rows(SCENARIOS / "eight_neighbours.csv")
     for column in (1, 2):

@@ -20,7 +20,7 @@ from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.merkle import MerkleTree
 from mpc_rr.crypto.pairwise import SEED_BYTES, MaskKey, derive, masks, seed_of, unlock
-from mpc_rr.errors import Dropout, Misconduct
+from mpc_rr.errors import Dropout, Misconduct, out_of
 from mpc_rr.network.session.shared import once_per_process
 from mpc_rr.privacy.graph_parameters import GraphParameters
 from mpc_rr.protocols.sums.masked import setup as enrolment
@@ -518,7 +518,7 @@ def test_one_neighbour_too_few_has_neither_the_own_secret_nor_the_key_of_the_box
 
 
 def test_no_sum_is_of_fewer_than_three_whatever_the_study_allows():
-    session = SimpleNamespace(fewest=1, parties=("a", "b", "c"))
+    session = SimpleNamespace(fewest=1, out_of_expected=lambda n: out_of(n, 3, 3))
     enrolment.check_enough_left(session, ["a", "b", "c"], {})
     with pytest.raises(Dropout, match="only 2 of 3 parties are left, at least 3 are needed; c"):
         enrolment.check_enough_left(session, ["a", "b"], {"c": "die"})

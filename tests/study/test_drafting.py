@@ -39,16 +39,17 @@ def test_columns_become_what_they_look_like(people):
     assert schema["age"]["bins"][0] == float("-inf")
     assert schema["age"]["bins"] == sorted(set(schema["age"]["bins"]))
     assert "# same: left out" in draft
-    assert "13 records have no value here" in draft
+    assert "# 13 of 40 records have no answer here" in draft
+    assert schema["way to work"]["missing"] == "no answer"
 
 
 def test_a_draft_can_be_used(people, tmp_path):
     study = tmp_path / "study.toml"
-    asked, _, _ = draft_schema(people).partition("# 13 records have no value")
-    study.write_text('title = "Drafted"\n' + asked + REST)
+    study.write_text('title = "Drafted"\n' + draft_schema(people) + REST)
     schema = load_scenario(study).study.schema
-    assert schema.names == ("id", "age", "sex", "children")
-    assert len(read_csv(people, schema)) == 40
+    assert schema.names == ("id", "age", "sex", "children", "way to work")
+    records = read_csv(people, schema)
+    assert sum(way == schema.attributes[4].missing_code for *_, way in records) == 13
 
 
 def test_too_many_values_are_left_out(tmp_path):

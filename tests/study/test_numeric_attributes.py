@@ -1,19 +1,24 @@
 """Numeric attributes: exact numbers on a grid, for protocols that publish values."""
 
+import math
+
 import pytest
 from anonymizing import EIGHT
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.errors import DataError, ScenarioError, SchemaError
+from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.file import load_scenario
+from mpc_rr.study.frames import records_from_frame
 from mpc_rr.study.generator import Draw, Generator
+from mpc_rr.study.records import read_csv, read_record
 
 
-def number(lowest, highest, step=1.0):
-    return Attribute("x", "numeric", (), lowest=lowest, highest=highest, step=step)
+def number(lowest, highest, step=1.0, missing=None):
+    return Attribute("x", "numeric", (), missing=missing, lowest=lowest, highest=highest, step=step)
 
 
 @given(st.integers(-1000, 1000), st.integers(1, 500), st.sampled_from([1.0, 0.5, 0.1, 0.01, 7.0]))
@@ -51,12 +56,81 @@ def test_what_is_no_such_number_is_refused(value, says):
         ({"lowest": 0.0, "highest": 5.0, "step": 0.0}, "step must be positive"),
         ({"lowest": 0.0, "highest": 5.0, "step": 6.0}, "step must be positive and within"),
         ({"lowest": 0.0, "highest": 1e9, "step": 1e-9}, "too small"),
-        ({"lowest": 0.0, "highest": 5.0, "step": 1.0, "missing": "?"}, "no categories, bins"),
+        ({"lowest": 0.0, "highest": 5.0, "step": 1.0, "missing": "3"}, "3 could be an answer"),
+        ({"lowest": 0.0, "highest": 5.0, "step": 1.0, "missing": " "}, "must not be empty"),
+        ({"lowest": 0.0, "highest": 5.0, "step": 1.0, "bins": (0.0, 5.0)}, "and no bins"),
     ],
 )
 def test_a_grid_that_makes_no_sense_is_refused(parts, says):
     with pytest.raises(SchemaError, match=says):
         Attribute("x", "numeric", (), **parts)
+
+
+@given(st.integers(-1000, 1000), st.integers(1, 500), st.sampled_from([1.0, 0.5, 0.1, 7.0]))
+def test_no_answer_is_a_code_beside_all_numbers(lowest, steps, step):
+    attribute = number(lowest, lowest + steps * step, step, missing="no answer")
+    assert attribute.missing_code == steps + 1 == attribute.answers_possible
+    assert attribute.size == steps + 2
+    for nothing in (None, "", "  ", math.nan, "no answer"):
+        assert attribute.code(nothing) == attribute.missing_code
+    assert attribute.text(attribute.missing_code) == "no answer"
+    assert attribute.cell(attribute.missing_code) == ""
+    assert attribute.cell(steps) == attribute.text(steps)
+    with pytest.raises(DataError, match="outside"):
+        attribute.code(lowest + (steps + 1) * step)
+
+
+@pytest.mark.parametrize("text", ["NA", "nan", "N/A", "null", "-"])
+def test_words_for_no_answer_are_none_unless_the_study_says_so(text):
+    with pytest.raises(DataError, match=r"is not a number|outside"):
+        number(0, 9, missing="no answer").code(text)
+    assert number(0, 9, missing=text).code(text) == 10
+
+
+def test_what_stands_for_no_answer_is_quoted_among_the_answers():
+    """It is the author's word, not ours."""
+    attribute = number(0, 9, missing="nothing is published")
+    assert attribute.answers == "0 to 9 in steps of 1, or “nothing is published”"
+
+
+def test_a_number_can_stand_for_no_answer():
+    attribute = number(0, 120, missing="999")
+    assert attribute.code("999") == attribute.code(999) == attribute.missing_code == 121
+
+
+def test_numbers_with_gaps_come_from_files_and_frames(tmp_path):
+    schema = Schema((number(0, 9, missing="no answer"), Attribute("b", "nominal", ("y", "n"))))
+    (tmp_path / "people.csv").write_text("x,b\n3,y\n,n\n  ,y\nno answer,n\n")
+    gap = schema.attributes[0].missing_code
+    wanted = [(3, 0), (gap, 1), (gap, 0), (gap, 1)]
+    assert read_csv(tmp_path / "people.csv", schema) == wanted
+    frame = {"x": [3.0, math.nan, None, "no answer"], "b": ["y", "n", "y", "n"]}
+    assert records_from_frame(frame, schema).tolist() == [list(row) for row in wanted]
+    pd = pytest.importorskip("pandas")
+    for values in ([3, None, None, None], pd.array([3, pd.NA, pd.NA, pd.NA], dtype="Int64")):
+        found = records_from_frame(pd.DataFrame({"x": values, "b": frame["b"]}), schema)
+        assert found.tolist() == [list(row) for row in wanted]
+    pl = pytest.importorskip("polars")
+    found = records_from_frame(pl.DataFrame({"x": [3, None, None, None], "b": frame["b"]}), schema)
+    assert found.tolist() == [list(row) for row in wanted]
+
+
+def test_a_number_for_no_answer_is_found_in_a_frame_of_floats():
+    schema = Schema((number(0, 9, missing="99"), Attribute("b", "nominal", ("y", "n"))))
+    frame = {"x": [3.0, 99.0], "b": ["y", "n"]}
+    assert records_from_frame(frame, schema).tolist() == [[3, 0], [10, 1]]
+
+
+def test_a_gap_where_an_answer_is_due_is_told_with_its_row(tmp_path):
+    schema = Schema((number(0, 9), Attribute("b", "nominal", ("y", "n"))))
+    (tmp_path / "people.csv").write_text("x,b\n3,y\n ,n\n")
+    with pytest.raises(DataError, match=r"people.csv, line 3: attribute 'x': no value given"):
+        read_csv(tmp_path / "people.csv", schema)
+    with pytest.raises(DataError, match=r"row 2: attribute 'x': no value given"):
+        records_from_frame({"x": [3.0, math.nan], "b": ["y", "n"]}, schema)
+    (tmp_path / "me.json").write_text('{"x": NaN, "b": "y"}')
+    with pytest.raises(DataError, match=r"me.json: attribute 'x': no value given"):
+        read_record(tmp_path / "me.json", schema)
 
 
 def test_a_grid_goes_with_numbers_only():
@@ -79,6 +153,19 @@ def test_protocols_that_count_take_no_numbers(tmp_path):
         load_scenario(tmp_path / "study.toml")
 
 
+def test_a_protocol_that_would_take_a_gap_for_a_number_is_not_asked_to(tmp_path, monkeypatch):
+    (tmp_path / "study.toml").write_text(
+        'title = "T"\n[schema.a]\ntype = "numeric"\nlowest = 0\nhighest = 9\nmissing = "?"\n'
+        '[schema.b]\ncategories = ["x", "y"]\n[parties]\ncount = 5\n'
+        '[protocol]\nname = "collaborative_k_anonymity"\nk = 2\nquasi_identifiers = ["b"]\n'
+        'confidential = ["a"]\n'
+    )
+    assert load_scenario(tmp_path / "study.toml").study.schema.attributes[0].missing == "?"
+    monkeypatch.setattr(CollaborativeKAnonymity, "numbers_may_be_missing", False)
+    with pytest.raises(ScenarioError, match=r"schema.a: .* would take no answer for a number"):
+        load_scenario(tmp_path / "study.toml")
+
+
 SCHEMA = Schema((Attribute("sex", "nominal", ("f", "m")), number(0.0, 100.0)))
 
 
@@ -90,6 +177,13 @@ def test_numbers_are_generated_within_their_ranges():
     records = Generator(draws).records(SCHEMA, 400, SeededRandomness(1))
     assert {x for sex, x in records if sex == 0} == set(range(10, 20))
     assert {x for sex, x in records if sex == 1} == {50}
+
+
+def test_numbers_with_gaps_are_generated():
+    schema = Schema((SCHEMA.attributes[0], number(0.0, 100.0, missing="no answer")))
+    draws = [Draw("sex", [1, 1]), Draw("x", [1, 1], between=[(10, 19)])]
+    records = Generator(draws).records(schema, 400, SeededRandomness(1))
+    assert {x for _, x in records} == {*range(10, 20), 101}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
-from mpc_rr.errors import Dropout, listing
+from mpc_rr.errors import Dropout, listing, out_of
 from mpc_rr.network.envelope import COORDINATOR, M, Message
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits
@@ -41,16 +41,19 @@ def check_enough(
     asked: Collection[str],
     at_least: int,
     faulty: Mapping[str, str] | None = None,
+    expected: int | None = None,
 ) -> None:
     """`Dropout` if fewer than ``at_least`` of those who were asked have answered.
 
-    ``faulty``: whose answers could not be used, and why; the first is told.
+    ``faulty``: whose answers could not be used, and why; the first is told. ``expected``: how many
+    the study is for, if all who were there have been asked.
     """
     if len(answered) < at_least:
         missing = [party for party in asked if party not in answered]
+        of_all = out_of(len(answered), len(asked), len(asked) if expected is None else expected)
         raise Dropout(
-            f"only {len(answered)} of {len(asked)} parties answered, at least {at_least} are "
-            f"needed; {listing(missing)} did not{_why(faulty or {})}",
+            f"only {of_all} answered, at least {at_least} are needed; {listing(missing)} did "
+            f"not{_why(faulty or {})}",
             missing,
         )
 
@@ -66,8 +69,8 @@ RULES = 3
 names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
 sum, disclosures say how many parties may pool what they know, receipts are not said to show why an
-answer is missing, dependences and shares have limits that hold near 0 and 1, and sentences quote
-the names of attributes. Where a rule or a published sentence changes, this goes up, and what older
+answer is missing, dependences and shares have limits that hold near 0 and 1, who gave no answer to
+a question has no rank, and sentences quote the names of attributes. Where a rule or a published sentence changes, this goes up, and what older
 folders hold in other words is no contradiction."""
 
 
@@ -94,6 +97,10 @@ class CoordinatorSession(ABC):
     def registrar(self) -> bool:
         """Whether a registrar admits people; otherwise the study is open to everybody."""
         return self.limits.registrar
+
+    def out_of_expected(self, n: int) -> str:
+        """So many, of how many the study is for."""
+        return out_of(n, len(self.parties), self.most)
 
     def needed(self, senders: Collection[str] | None, at_least: int | None) -> int:
         """How many must report in a `gather`."""

@@ -77,7 +77,8 @@ class LiveSession(MailboxSession, CoordinatorSession):
             except ValueError as error:
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
-        check_enough(messages, asked, self.needed(senders, at_least), faulty)
+        expected = self.most if senders is None else None
+        check_enough(messages, asked, self.needed(senders, at_least), faulty, expected)
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
 
     def _before_awaiting(self, kind: type[Message]) -> None:

@@ -194,7 +194,8 @@ class ReplaySession(CoordinatorSession):
         messages = {party: self._checked(line, kind, check) for party, line in lines.items()}
         silent = tuple(party for party in asked if party not in messages)
         signed = {party: line.opened.raw for party, line in lines.items()}
-        check_enough(messages, asked, self.needed(senders, at_least))
+        expected = self.most if senders is None else None
+        check_enough(messages, asked, self.needed(senders, at_least), expected=expected)
         return Gathered(messages, silent, {}, signed)
 
     async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:  # noqa: ARG002

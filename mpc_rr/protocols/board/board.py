@@ -218,7 +218,7 @@ def check_enough_present(session: CoordinatorSession, board: Board, fewest: int 
     needed = max(session.fewest, fewest)
     if len(board.present) < needed:
         raise Dropout(
-            f"only {len(board.present)} of {len(session.parties)} parties are left, at least "
+            f"only {session.out_of_expected(len(board.present))} are left, at least "
             f"{needed} are needed; {listing(board.lost)} left",
             board.lost,
         )

@@ -473,7 +473,7 @@ def check_enough_left(
     """`Dropout` if fewer are left than the study, or any sum, needs."""
     if len(there) < max(session.fewest, 3):
         raise Dropout(
-            f"only {len(there)} of {len(session.parties)} parties are left, at least "
+            f"only {session.out_of_expected(len(there))} are left, at least "
             f"{max(session.fewest, 3)} are needed; {listing(lost)} left",
             lost,
         )
