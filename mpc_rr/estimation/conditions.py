@@ -218,13 +218,23 @@ def check_width(size: int, most: int, attributes: int) -> None:
 def _classes(condition: Condition, attribute: int, size: int) -> Codes:
     """The class of each category: those that no leaf tells apart are in one."""
     mine = [leaf for leaf in condition.leaves() if leaf.attribute == attribute]
-    told = np.stack([leaf.of(np.arange(size)) for leaf in mine])
-    return np.asarray(np.unique(told, axis=1, return_inverse=True)[1]).reshape(-1)
+    told = np.stack([leaf.of(np.arange(size)) for leaf in mine], axis=1)
+    return _distinct(told)[1]
+
+
+def _distinct(rows: Truths) -> tuple[list[int], Codes]:
+    """Where each different row stands first, in order; and which one each row is.
+
+    ``np.unique`` would make each column a field of its own, which takes minutes for long rows.
+    """
+    packed = [row.tobytes() for row in np.packbits(rows, axis=1)]
+    place = {key: number for number, key in enumerate(sorted(set(packed)))}
+    first = sorted(place, key=place.__getitem__)
+    return [packed.index(key) for key in first], np.array([place[key] for key in packed])
 
 
 def merged(meets: Truths, axis: int) -> tuple[Truths, Codes]:
     """Equal slices along an axis made one; and which one each slice has become."""
     rows = np.moveaxis(meets, axis, 0)
-    different, which = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)
-    back = different.reshape(len(different), *rows.shape[1:])
-    return np.moveaxis(back, 0, axis), np.asarray(which).reshape(-1)
+    first, which = _distinct(rows.reshape(len(rows), -1))
+    return np.moveaxis(rows[first], 0, axis), which

@@ -200,23 +200,20 @@ def from_counts(
         told = f"Counted in table {quoted(table.name)}"
         why = ", of which some counts are hidden; all published tables leave this room and no more."
         return between(words, bounds, n, level, f"{told}.", told + why)
-    pair = PairLayout(schema.sizes).pairs[number]
-    estimate = counts.estimate_of(pair)
+    told = f"Counted in table {quoted(table.name)}, whose counts are exact."
+    if not counts.noise:
+        met = int(counts.tables[number][wanted].sum())
+        return between(words, (met, met), n, level, told, told)
+    estimate = counts.estimate_of(PairLayout(schema.sizes).pairs[number])
     assert estimate is not None
     found = Asked.of(*estimate, wanted).answer(level)
-    source: Source = "exact counts"
-    how = f"Counted in table {quoted(table.name)}, whose counts are exact."
-    if counts.noise:
-        source = "noisy counts"
-        how = (
-            f"From table {quoted(table.name)}, whose counts have noise (standard deviation "
-            f"{counts.noise:.1f}). They add up to {_added(table, wanted):,.0f} here; how many took "
-            "part is known, so the noise in the sum of all is taken off, and no number below 0 is "
-            "given."
-        )
     return Answer(
         words, n, found.count, found.share, found.interval, found.population,
-        found.standard_error, level, source, certain=not counts.noise, how=how,
+        found.standard_error, level, "noisy counts", certain=False,
+        how=f"From table {quoted(table.name)}, whose counts have noise (standard deviation "
+        f"{counts.noise:.1f}). They add up to {_added(table, wanted):,.0f} here; how many took "
+        "part is known, so the noise in the sum of all is taken off, and no number below 0 is "
+        "given.",
     )  # fmt: skip
 
 
