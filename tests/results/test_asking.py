@@ -1,6 +1,8 @@
 """Every kind of result folder can be asked, and says the same as its tables."""
 
 import itertools
+import tarfile
+from pathlib import Path
 
 import anonymizing
 import numpy as np
@@ -22,7 +24,9 @@ from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.results.asking import ask
+from mpc_rr.results.folder import read_folder
 
+GOLDEN = Path(__file__).parents[1] / "golden"
 SIZES = (2, 3, 2)
 RECORDS = random_records(30, SIZES, seed=3)
 PROTOCOLS = {
@@ -174,6 +178,18 @@ def test_a_run_and_its_folder_give_the_same_answer(folders):
     assert isinstance(run, Run)
     assert run.query("a0 = v1 or a2 = v1") == query(folder, "a0 = v1 or a2 = v1")
     assert query(run, "a0 = v1", 0.9).level == 0.9
+
+
+@pytest.mark.parametrize("archive", ["format-1", "format-2", "rules-2"])
+def test_older_folders_can_be_asked(archive, tmp_path):
+    with tarfile.open(GOLDEN / f"{archive}.tar.xz") as old:
+        old.extractall(tmp_path, filter="data")
+    folders = [read_folder(place.parent) for place in tmp_path.rglob("result.json")]
+    for folder in filter(lambda folder: folder.done, folders):
+        asked = [a for a in folder.definition.schema.attributes if not a.numeric][:2]
+        answer = ask(folder.path, " or ".join(f'"{a.name}" = "{a.categories[0]}"' for a in asked))
+        low, high = answer.interval
+        assert low <= (low if answer.count is None else answer.count) <= high <= answer.n + 1e-9
 
 
 # ── Released records ───────────────────────────────────────────────────────────────────────────
