@@ -187,7 +187,7 @@ def checked_text(folder: ResultFolder, published: Publication, name: str) -> str
     known = {sheet.name: sheet.sha256 for sheet in published.sheets}
     digest = hashlib.sha256(text.encode()).hexdigest()
     if not text or (folder.version > 1 and known.get(name) != digest):
-        raise InputError(f"{name!r} is not the sheet that was published")
+        raise InputError(f"{name!r} is not a sheet that was published")
     return text
 
 
