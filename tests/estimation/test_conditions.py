@@ -309,7 +309,7 @@ def test_wide_conditions_are_cheap_or_refused():
 def test_intervals_of_compound_conditions_hold_near_0():
     """A rare disjunction over three attributes: 95 % intervals of 300 randomizations.
 
-    With a coverage of 95 % fewer than 92 % happen in 2 of 100 seeds; this one is fixed.
+    With a coverage of 95 % fewer than 92 % happen in 1 of 100 choices of seeds; these are fixed.
     """
     sizes, rng = (3, 3, 3), np.random.default_rng(11)
     records = np.minimum(rng.integers(0, 3, (300, 3)), rng.integers(0, 3, (300, 3)))
