@@ -40,7 +40,7 @@ from scipy.stats import binom
 
 from mpc_rr import simulate
 from mpc_rr.estimation.blocks import SoFar, next_table, respond
-from mpc_rr.estimation.conditions import Condition
+from mpc_rr.estimation.conditions import Cells, conjunction
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
@@ -331,15 +331,13 @@ def conditions(schema, rng, held):
         for a in sets[rng.integers(len(sets))]:
             some = rng.permutation(schema.sizes[a])[: rng.integers(1, schema.sizes[a])]
             wanted[a] = tuple(sorted(some.tolist()))
-        found.append(Condition(wanted))
+        found.append(conjunction(wanted))
     return found
 
 
 def share_meeting(joint, condition):
-    for attribute in range(joint.ndim):
-        if attribute in condition.wanted:
-            joint = joint.take(condition.wanted[attribute], axis=attribute)
-    return float(joint.sum())
+    cells = Cells.of(condition, joint.shape)
+    return float(margin(joint, cells.attributes)[cells.table()].sum())
 
 
 def shares_of(records, sizes):
@@ -388,7 +386,7 @@ def compare_dependences(tally, name, publication, schema, joint, strengths):
 
 def compare_queries(tally, name, estimates, joint, here, n, asked):
     for condition in asked:
-        answer, cell = estimates.query(condition), [f"{name}: {condition.wanted}"]
+        answer, cell = estimates.query(condition), [f"{name}: {condition}"]
         truth, mine = share_meeting(joint, condition), share_meeting(here, condition)
         tally.add("query_population", cell, truth, *answer.population)
         low, high = answer.interval

@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from mpc_rr.protocols.rr_joint import RRJoint as RRJoint
     from mpc_rr.protocols.rr_pairs import RRPairs as RRPairs
     from mpc_rr.protocols.rr_views import RRViews as RRViews
+    from mpc_rr.publication.answers import Answer as Answer
     from mpc_rr.publication.ending import Draft as Draft
     from mpc_rr.publication.ending import Ending as Ending
     from mpc_rr.publication.ending import Setting as Setting
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
     from mpc_rr.running import simulate as simulate
     from mpc_rr.running import simulate_async as simulate_async
     from mpc_rr.running import take_part as take_part
+    from mpc_rr.running.run import query as query
     from mpc_rr.running.run import verify as verify
     from mpc_rr.schema import Attribute as Attribute
     from mpc_rr.schema import Record as Record
@@ -193,6 +195,7 @@ _NAMES = {
     "mpc_rr.protocols.rr_joint": "RRJoint",
     "mpc_rr.protocols.rr_pairs": "RRPairs",
     "mpc_rr.protocols.rr_views": "RRViews",
+    "mpc_rr.publication.answers": "Answer",
     "mpc_rr.publication.ending": "Draft Ending Setting",
     "mpc_rr.publication.named": "NamedAdjustment NamedEstimates adjust_by_name count_table "
     "dependences_by_name",
@@ -202,7 +205,7 @@ _NAMES = {
     "mpc_rr.results.folder": "read_folder",
     "mpc_rr.running": "Run coordinate_study run_study run_study_async simulate simulate_async "
     "take_part",
-    "mpc_rr.running.run": "verify",
+    "mpc_rr.running.run": "query verify",
     "mpc_rr.schema": "Attribute Record Schema",
     "mpc_rr.show.report": "report",
     "mpc_rr.simulation.faults": "Faults PartyFault",

@@ -1,6 +1,5 @@
 """Commands on a result folder: query, synthesize, verify, report."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -14,14 +13,15 @@ from rich.text import Text
 from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError, plain
-from mpc_rr.estimation.conditions import parse_condition
+from mpc_rr.publication.parts import LEVEL
 from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
-from mpc_rr.results.asking import read_askable
+from mpc_rr.results.asking import ask, read_askable
 from mpc_rr.results.claims import Claim, Contradicted, Judgement
 from mpc_rr.results.folder import check_folder
 from mpc_rr.results.verification import claims_of, publish_anew
+from mpc_rr.show.answers import answer_lines
 from mpc_rr.show.report import report
 
 HANGING = "    "
@@ -35,37 +35,31 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The result folde
 def query(
     run: RunFolder,
     condition: Annotated[
-        str, typer.Argument(help="For example: 'sex=Female & income=\">50K\"'; a|b for either.")
+        str,
+        typer.Argument(
+            help="=, !=, <, <=, >, >=, in (a, b), is missing, and, or, not, parentheses; quotation "
+            "marks around names and values with spaces or signs are never wrong."
+        ),
     ],
-    level: Annotated[float, typer.Option(help="How sure the interval is.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = LEVEL,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Estimate how many respondents meet a condition, with an interval.
+    """Say how many respondents meet a condition, how sure that is, and where it comes from.
 
-    Example:  mpc-rr query results/health-at-work 'smokes=yes & age!="65 and over"'
+    Every result folder can be asked. A published number is given as it was published; docs/query.md
+    has the grammar, and what each kind of folder can tell.
+
+    Example:  mpc-rr query results/health-at-work 'smokes = yes and not (age < 30 or health = poor)'
     """
     with plain_errors(verbose, plugin):
-        found = read_askable(run)
-        schema = found.schema
-        wanted = parse_condition(condition, schema)
-        if not all(wanted.wanted.values()):
-            raise InputError(f"nobody can meet this condition: {condition}")
-        answer = found.estimates.query(wanted, level)
+        answer = ask(run, condition, level)
         if as_json:
-            print_json({**asdict(answer), "n": found.estimates.n, "level": level})
+            print_json(asdict(answer))
             return
-        low, high = answer.interval
-        asked = escape(plain(wanted.in_words(schema)))
-        Console().print(
-            f"{asked}: {answer.count:,.0f} of {found.estimates.n:,} "
-            f"respondents ({answer.share:.1%}); with {level:.0%} confidence between "
-            f"{math.floor(low):,} and {math.ceil(high):,} of them, and between "
-            f"{answer.population[0]:.1%} and {answer.population[1]:.1%} of the population that "
-            "they were drawn from",
-            highlight=False,
-        )
+        for line in answer_lines(answer):
+            Console().print(escape(plain(line)), highlight=False)
 
 
 @app.command()

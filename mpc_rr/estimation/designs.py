@@ -7,8 +7,9 @@ probability to keep; so tables of a few attributes are estimated in closed form,
 huge cluster is never needed.
 """
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -17,6 +18,7 @@ import numpy.typing as npt
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import check_clusters
+from mpc_rr.estimation.conditions import Cells, Truths, merged
 from mpc_rr.estimation.distribution import (
     Estimate,
     clip_and_rescale,
@@ -223,25 +225,36 @@ class Fitted:
         shape = randomization.sizes
         return subset_share(self.counts(order).reshape(shape), randomization, wanted.reshape(shape))
 
-    def meeting(self, wanted: Mapping[int, Sequence[int]]) -> tuple[Array, Kronecker]:
-        """How many reported to meet a conjunction, cluster by cluster, and how that was randomized.
+    def meeting(self, cells: Cells) -> tuple[Array, Kronecker, Truths]:
+        """Reports as far as a condition tells them apart, how they were randomized, who meets it.
 
-        A table with two categories for each cluster that the conjunction speaks of: its answers
-        meet their part of it (1), or do not (0). So nothing is enumerated, however many attributes
-        there are. Kept or uniform, an answer that does not stay meets it by chance.
+        An axis for each cluster that the condition speaks of; combinations of a cluster's answers
+        that the condition does not tell apart are one. So of a conjunction each axis has two, and
+        nothing is enumerated. Kept or uniform, an answer that does not stay is of a class by
+        chance.
         """
-        meets, matrices = [], []
-        for cluster, part in self._parts(list(wanted)):
+        parts = self._parts(cells.attributes)
+        at = {attribute: place for place, attribute in enumerate(cells.attributes)}
+        meets = cells.meets.transpose([at[a] for _, part in parts for a in part])
+        joint = [[cells.classes[at[a]] for a in part] for _, part in parts]
+        shapes = [tuple(int(which.max()) + 1 for which in own) for own in joint]
+        meets = meets.reshape([math.prod(shape) for shape in shapes])
+        columns, matrices = [], []
+        for axis, ((cluster, part), own, shape) in enumerate(
+            zip(parts, joint, shapes, strict=True)
+        ):
             matrix = self.design.matrices[self.design.clusters.index(cluster)]
             if not isinstance(matrix, KeepOrUniform):
                 raise MatrixError(f"cluster {cluster} is not kept or uniform")
-            columns = [np.isin(self.reported[:, a], list(wanted[a])) for a in part]
-            meets.append(np.logical_and.reduce(columns).astype(np.int64))
-            chance = math.prod(len(wanted[a]) / self.design.sizes[a] for a in part)
-            by_chance = (1 - matrix.keep) * np.array([1 - chance, chance])
-            matrices.append(Dense(matrix.keep * np.eye(2) + by_chance))
-        counts = count_combinations(np.stack(meets, axis=1), range(len(meets)), [2] * len(meets))
-        return counts, Kronecker(matrices)
+            meets, which = merged(meets, axis)
+            reported = [classes[self.reported[:, a]] for a, classes in zip(part, own, strict=True)]
+            columns.append(which[np.ravel_multi_index(tuple(reported), shape)])
+            shares = [np.bincount(classes) / len(classes) for classes in own]
+            chance = np.bincount(which, weights=functools.reduce(np.multiply.outer, shares).ravel())
+            by_chance = (1 - matrix.keep) * np.broadcast_to(chance, (chance.size, chance.size))
+            matrices.append(Dense(matrix.keep * np.eye(chance.size) + by_chance))
+        counts = count_combinations(np.stack(columns, axis=1), range(len(parts)), meets.shape)
+        return counts, Kronecker(matrices), meets
 
     def cluster_joint(self, cluster: tuple[int, ...], repair: Repair = "project") -> Array:
         """The distribution of a whole cluster, shaped by its attributes."""

@@ -12,8 +12,8 @@ from typing import overload
 
 import numpy as np
 
-from mpc_rr.errors import InputError
-from mpc_rr.estimation.conditions import Condition
+from mpc_rr.errors import InputError, listing, quoted
+from mpc_rr.estimation.conditions import Cells, Condition, Truths
 from mpc_rr.estimation.designs import Fitted
 from mpc_rr.estimation.distribution import (
     Estimate,
@@ -133,25 +133,32 @@ class Estimates:
         }
 
     def query(self, condition: Condition, level: float = 0.95) -> QueryAnswer:
-        """The number of respondents who meet a condition, without bias, with its limits."""
-        asked = _asked(self.fitted, condition, self.schema.sizes)
-        limits = {
-            of: subset_intervals(
-                np.array([asked.share]), asked.subset, asked.uncertainty, asked.fit, of, level
-            )
-            for of in ("respondents", "population")
-        }
-        share = min(max(asked.share, 0.0), 1.0)
-        (low, high), (least, most) = (
-            (float(found.low[0]), float(found.high[0])) for found in limits.values()
+        """The number of respondents who meet a condition, without bias, with its limits.
+
+        From the reports on the attributes that it depends on, and no others.
+        """
+        return self._asked(checked_cells(condition, self.schema.sizes)).answer(level)
+
+    def _asked(self, cells: Cells) -> "Asked":
+        fitted = self.fitted
+        if isinstance(fitted, Fitted):
+            counts, matrix, meets = fitted.meeting(cells)
+            share, error = subset_share(counts, matrix, meets)
+            fit = project_to_simplex(unbiased(counts, matrix).shares).ravel()
+            uncertainty = RandomizedReports(fitted.n, matrix)
+            return Asked(share, error, uncertainty, meets.reshape(1, -1), fit)
+        if not fitted.told_together(cells.attributes):
+            names = listing(quoted(self.schema.names[a]) for a in cells.attributes)
+            raise InputError(f"nobody reported {names} together, so this cannot be told")
+        wanted = cells.table()
+        share, error = fitted.subset(cells.attributes, wanted.astype(np.float64))
+        views = uncertainty_of(fitted, cells.attributes)
+        # All values of a view that meet the condition are one cell; the others are not needed.
+        met = ViewReports(
+            fitted.n,
+            tuple(replace(part, group=part.group * int(wanted.sum())) for part in views.parts),
         )
-        return QueryAnswer(
-            count=self.n * share,
-            share=share,
-            standard_error=asked.standard_error,
-            interval=(self.n * low, self.n * high),
-            population=(least, most),
-        )
+        return Asked(share, error, met, np.array([[True]]), np.ones(1))
 
     def synthesize(self, rows: int, uniform: Uniform) -> Codes:
         """Synthetic records, drawn from the model."""
@@ -161,7 +168,7 @@ class Estimates:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """An unbiased share, and how uncertain it is: as the share of a set of some cells."""
 
     share: float
@@ -170,25 +177,43 @@ class _Asked:
     subset: Subsets
     fit: Array
 
+    @classmethod
+    def of(cls, estimate: Array, uncertainty: Uncertainty, wanted: Truths) -> "Asked":
+        """Of some cells of an unbiased table."""
+        subset, fit = wanted.reshape(1, -1), project_to_simplex(estimate.ravel())
+        share = float(estimate[wanted].sum())
+        variance, _ = uncertainty.cumulants(subset, fit, "population")(
+            np.clip(np.array([share]), 0.0, 1.0)
+        )
+        return cls(share, math.sqrt(max(float(variance[0]), 0.0)), uncertainty, subset, fit)
 
-def _asked(fitted: Fitted | FittedViews, condition: Condition, sizes: tuple[int, ...]) -> _Asked:
-    if isinstance(fitted, Fitted):
-        counts, matrix = fitted.meeting(condition.wanted)
-        all_of_it = np.zeros(counts.shape, dtype=bool)
-        all_of_it[(1,) * counts.ndim] = True
-        share, error = subset_share(counts, matrix, all_of_it)
-        fit = project_to_simplex(unbiased(counts, matrix).shares).ravel()
-        uncertainty = RandomizedReports(fitted.n, matrix)
-        return _Asked(share, error, uncertainty, all_of_it.reshape(1, -1), fit)
-    attributes, wanted = condition.indicator(sizes)
-    share, error = fitted.subset(attributes, wanted)
-    views = uncertainty_of(fitted, attributes)
-    # All values of a view that meet the condition are one cell; there is no need for the others.
-    met = ViewReports(
-        fitted.n,
-        tuple(replace(part, group=part.group * int(wanted.sum())) for part in views.parts),
-    )
-    return _Asked(share, error, met, np.array([[True]]), np.ones(1))
+    def answer(self, level: float) -> QueryAnswer:
+        """The share with its limits."""
+        (low, high), (least, most) = (
+            self._limits("respondents", level), self._limits("population", level)
+        )  # fmt: skip
+        n, share = self.uncertainty.n, min(max(self.share, 0.0), 1.0)
+        return QueryAnswer(
+            count=n * share,
+            share=share,
+            standard_error=self.standard_error,
+            interval=(n * low, n * high),
+            population=(least, most),
+        )
+
+    def _limits(self, of: Target, level: float) -> tuple[float, float]:
+        seen = np.array([self.share])
+        found = subset_intervals(seen, self.subset, self.uncertainty, self.fit, of, level)
+        return float(found.low[0]), float(found.high[0])
+
+
+def checked_cells(condition: Condition, sizes: Sequence[int]) -> Cells:
+    """The cells of a condition; `InputError` if the answers do not matter to it."""
+    cells = Cells.of(condition, sizes)
+    if cells.always is not None:
+        who = "everybody meets" if cells.always else "nobody can meet"
+        raise InputError(f"{who} this condition, whatever was answered")
+    return cells
 
 
 def adjusted_weights(fitted: Fitted) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
+from mpc_rr.estimation.conditions import Truths
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.strength import Strength, untold
@@ -108,6 +109,17 @@ class HiddenCounts:
             for pair, table in zip(self._layout.pairs, self._shown, strict=True)
             if attribute in pair
         )
+
+    def count(self, number: int, wanted: Truths) -> tuple[int, int]:
+        """How many are in some cells of a table: at least, and at most."""
+        table, weights = self._shown[number], np.zeros(self._size)
+        for cell, variable in self._at[number].items():
+            weights[variable] = wanted[cell]
+        seen = int(table[wanted & (table != HIDDEN)].sum())
+        if not weights.any():
+            return seen, seen
+        low, high = self._least(weights)[0], -self._least(-weights)[0]
+        return seen + math.ceil(low - WHOLE), seen + math.floor(high + WHOLE)
 
     def strength(self, number: int, attributes: tuple[Attribute, Attribute]) -> Strength:
         """The limits of V or r of a table.

@@ -16,7 +16,7 @@ from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.tables import make_consistent
-from mpc_rr.estimation.uncertainty import BlockAnswers
+from mpc_rr.estimation.uncertainty import BlockAnswers, Uncertainty
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
@@ -107,6 +107,14 @@ class CollectedBlocks(Ending, frozen=True):
                 tables[combination] = likely(answered).reshape(shape)
                 weights[combination] = float(answered.n)
         return make_consistent(tables, weights)
+
+    def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
+        """Of a combination that was asked: all its answers, pooled."""
+        if attributes not in self.shown or not self.answered(attributes).n:
+            return None
+        answered = self.answered(attributes)
+        shape = [self.schema.sizes[a] for a in attributes]
+        return pooled(answered).shares.reshape(shape), BlockAnswers(self.n, answered)
 
     def participation(self, study: Setting) -> Participation:
         """Who answered, and who was not needed."""

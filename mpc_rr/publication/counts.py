@@ -94,6 +94,13 @@ class PairCounts(Ending, frozen=True):
             found[i, j] = limits
         return found
 
+    def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
+        """Of a pair, unless counts are hidden."""
+        pairs = PairLayout(self.schema.sizes).pairs
+        if self.suppressed_below or attributes not in pairs:
+            return None
+        return self._estimate(list(pairs).index((attributes[0], attributes[1])))
+
     def _estimate(self, number: int) -> tuple[Array, Uncertainty]:
         """The unbiased table of shares, and how uncertain it is."""
         counts = self.tables[number]

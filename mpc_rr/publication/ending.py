@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 
 from mpc_rr.errors import one_line, out_of
+from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.uncertainty import Uncertainty
 from mpc_rr.privacy.disclosures import Caution, Disclosure, Privacy
 from mpc_rr.publication.parts import (
     Absence,
@@ -93,6 +95,12 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
     @abstractmethod
     def publish(self, study: Setting) -> Publication:
         """What it says to the world. Participation and privacy are added to it."""
+
+    def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
+        """What the table of some attributes is made from: unbiased shares, and how uncertain.
+
+        ``mpc-rr query`` works out limits from it; without it there are those of single cells only.
+        """
 
     def participation(self, study: Setting) -> Participation:
         """Who is in it: all who were there but those who were lost, unless a kind knows better."""

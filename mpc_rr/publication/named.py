@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.conditions import parse_condition
+from mpc_rr.estimation.condition_language import parse_condition
 from mpc_rr.estimation.dependence import Dependence, dependence
 from mpc_rr.estimation.designs import Fitted, check_records
 from mpc_rr.estimation.distribution import project_to_simplex
@@ -123,7 +123,11 @@ class NamedEstimates:
         return {(names[i], names[j]): strength for (i, j), strength in found.items()}
 
     def query(self, condition: str, level: float = 0.95) -> QueryAnswer:
-        """How many meet a condition such as ``sex=Female & income=">50K"``, with an interval."""
+        """How many meet a condition such as ``sex = Female and age < 30``, with an interval.
+
+        ``docs/query.md`` has the grammar. Estimated without bias, from the reports on these
+        attributes alone: the proper distributions of `table` and `pairs` may differ from it.
+        """
         return self._estimates.query(parse_condition(condition, self.schema), level)
 
 

@@ -10,7 +10,7 @@ from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.tables import shrunk_table
-from mpc_rr.estimation.uncertainty import RandomizedReports
+from mpc_rr.estimation.uncertainty import RandomizedReports, Uncertainty
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, counting
 from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
@@ -60,6 +60,16 @@ class RandomizedPairs(Ending, frozen=True):
         if self.together:
             return KeepOrUniform(sizes[i] * sizes[j], self.keeps[number])
         return Kronecker([KeepOrUniform(sizes[a], self.keeps[a]) for a in (i, j)])
+
+    def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
+        """Of a pair."""
+        for number, (pair, estimate) in enumerate(self.estimates().items()):
+            if pair == attributes:
+                return estimate.shares, self._uncertainty(number, pair)
+        return None
+
+    def _uncertainty(self, number: int, pair: tuple[int, int]) -> RandomizedReports:
+        return RandomizedReports(self.n, self._randomization(number, *pair))
 
     def pair_shares(self) -> dict[tuple[int, int], Array]:
         """Proper tables: dependence that may be noise is shrunk away."""

@@ -153,6 +153,7 @@ class Replayed:
 
     study: Study
     members: tuple[str, ...]
+    ending: Ending
     publication: Publication
     """But for the reasons why somebody is absent, which only the coordinator can know."""
 
@@ -199,7 +200,7 @@ def replay(folder: ResultFolder, rules: int | None = None) -> Replayed:
     there = _Examined(folder, folder.file.rules if rules is None else rules)
     there.look_at_transcript()
     _unless_contradicted(there.findings.claims)
-    return Replayed(there.study, there.members, there.publication)
+    return Replayed(there.study, there.members, there.ending, there.publication)
 
 
 def publish_anew(path: Path, out: Path) -> Publication:
@@ -558,7 +559,7 @@ class _Examined:
         return due
 
     def _published_in_format1(self) -> str:
-        replayed = Replayed(self.study, self.members, self.publication)
+        replayed = Replayed(self.study, self.members, self.ending, self.publication)
         found = replayed.with_reasons(self.folder.file.publication.participation)
         if self.study.protocol.name not in format1.KINDS:
             raise DoesNotHold(f"result.json: format 1 has no protocol {self.study.protocol.name!r}")

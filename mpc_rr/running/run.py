@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mpc_rr.errors import InputError
-from mpc_rr.publication.parts import Publication, Table
+from mpc_rr.publication.answers import Answer
+from mpc_rr.publication.parts import LEVEL, Publication, Table
+from mpc_rr.results.asking import ask
 from mpc_rr.results.claims import Claim
 from mpc_rr.results.folder import check_folder, write_results
 from mpc_rr.results.run import StudyResult
@@ -81,6 +83,11 @@ class Run(StudyResult):
         with tempfile.TemporaryDirectory() as scratch:
             return verify_folder(self.save(Path(scratch) / "run"))
 
+    def query(self, condition: str, level: float = LEVEL) -> Answer:
+        """How many meet a condition: the same answer as ``mpc-rr query`` gives of its folder."""
+        with tempfile.TemporaryDirectory() as scratch:
+            return ask(self.save(Path(scratch) / "run"), condition, level)
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         cause = "" if self.outcome.result is not None else f"Aborted: {self.outcome.cause}"
@@ -94,3 +101,8 @@ def verify(run: Run | str | Path) -> tuple[Claim, ...]:
     Raises `mpc_rr.results.claims.Contradicted` if anything is; its ``claims`` are all of them.
     """
     return run.verify() if isinstance(run, Run) else verify_folder(Path(run))
+
+
+def query(run: Run | str | Path, condition: str, level: float = LEVEL) -> Answer:
+    """How many meet a condition, in a run or a result folder (``docs/query.md``)."""
+    return run.query(condition, level) if isinstance(run, Run) else ask(run, condition, level)

@@ -152,12 +152,16 @@ def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
     assert "given away: for whoever" in (tmp_path / "masked" / "report.html").read_text()
 
 
-def test_records_are_not_queried_but_found_in_their_file(here, tmp_path):
+def test_records_are_counted_and_no_model_is_made_of_them(here, tmp_path):
     here("run", GROUPS, "--transport", "memory", "--out", tmp_path / "out")
-    for command in (("query", "zip=13053"), ("synthesize", "--rows", "3", "--out", "x.csv")):
-        code, _, err = here(command[0], tmp_path / "out", *command[1:])
-        assert code == 2
-        assert_one_line(err, "what it found is in", "release.csv")
+    code, out, _ = here("query", tmp_path / "out", "zip=13053 or age > 40")
+    assert code == 0
+    assert "zip = 13053 or age > 40: 6 of 8 respondents (75.0%)" in " ".join(out.split())
+    code, out, _ = here("query", tmp_path / "out", "age < 29 and salary < 30000")
+    assert "between 1 and 2 of 8 respondents, for sure" in " ".join(out.split())
+    code, _, err = here("synthesize", tmp_path / "out", "--rows", "3", "--out", "x.csv")
+    assert code == 2
+    assert_one_line(err, "what it found is in", "release.csv")
 
 
 def test_numbers_are_not_planned_as_categories(here):

@@ -94,7 +94,7 @@ def test_queries_and_invented_people(finished, here):
     ("arguments", "says"),
     [
         (("query", "run", "sport=maybe"), "'maybe' is not one of its categories (“no”, “yes”)"),
-        (("query", "run", "sport"), "'sport' is not a condition"),
+        (("query", "run", "sport"), "this is not a condition: after “sport” comes the end"),
         (("query", "run", "sport=yes & sport=no"), "nobody can meet this condition"),
         (("query", "run", "sport=yes", "--level", "2"), "a confidence level lies between 0 and 1"),
         (("query", "nothing", "sport=yes"), "there is no folder nothing"),

@@ -5,7 +5,7 @@ import pytest
 from helpers import make_scenario, random_records
 
 from mpc_rr.anonymization.perturbation import possible_values
-from mpc_rr.estimation.conditions import Condition
+from mpc_rr.estimation.conditions import conjunction
 from mpc_rr.estimation.designs import Fitted, rr_independent
 from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -78,7 +78,7 @@ def test_a_condition_on_many_attributes_is_a_product_over_records():
     records[:1000] = 0
     design = rr_independent(sizes, 0.95)
     estimates = Estimates(schema, Fitted(design, design.randomize(records, SeededRandomness(4))))
-    answer = estimates.query(Condition(dict.fromkeys(range(12), (0, 1))))
+    answer = estimates.query(conjunction(dict.fromkeys(range(12), (0, 1))))
     assert answer.interval[0] <= 1000 <= answer.interval[1] < 1200
     assert answer.population[0] < 0.5 < answer.population[1] < 0.6
 

@@ -251,7 +251,7 @@ def test_a_folder_is_not_asked_about_files_outside_it(honest, tmp_path, name):
     (folder / "reports.csv").write_text((folder / "reports.csv").read_text().replace("v1", "v0"))
     result["publication"]["randomization"]["sheet"] = "reports.csv"
     (folder / "result.json").write_text(json.dumps(result))
-    with pytest.raises(InputError, match="not the sheet of reports that was published"):
+    with pytest.raises(InputError, match="not a sheet that was published"):
         read_askable(folder)
 
 

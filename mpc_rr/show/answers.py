@@ -1,0 +1,45 @@
+"""The answer to a condition, in words."""
+
+import math
+
+from mpc_rr.publication.answers import Answer
+
+
+def answer_lines(answer: Answer) -> list[str]:
+    """How many, how sure that is, and where it comes from."""
+    said = filter(None, (_released(answer), _respondents(answer), _limits(answer)))
+    return [f"{answer.condition}: {'; '.join(said)}", answer.how]
+
+
+def _released(answer: Answer) -> str:
+    if answer.released is None:
+        return ""
+    return f"{answer.released:,} of {answer.records:,} released records"
+
+
+def _respondents(answer: Answer) -> str:
+    whom = "the respondents" if answer.n is None else f"{answer.n:,} respondents"
+    if answer.share is None:
+        known = answer.interval is not None
+        return f"between {_whole(answer.interval)} of {whom}, for sure" if known else ""
+    if answer.count is None:
+        return f"{answer.share:.1%} of {whom}"
+    return f"{answer.count:,.0f} of {whom} ({answer.share:.1%})"
+
+
+def _limits(answer: Answer) -> str:
+    """What is not for sure."""
+    limits = []
+    if answer.interval is not None and not answer.certain:
+        limits.append(f"between {_whole(answer.interval)} of them")
+    if answer.population is not None:
+        low, high = answer.population
+        drawn = "of the population that they were drawn from"
+        limits.append(f"between {low:.1%} and {high:.1%} {drawn}")
+    return f"with {answer.level:.0%} confidence {', and '.join(limits)}" if limits else ""
+
+
+def _whole(interval: tuple[float, float] | None) -> str:
+    """Whole people, towards the safe side."""
+    low, high = interval or (0, 0)
+    return f"{math.floor(low):,} and {math.ceil(high):,}"
