@@ -68,9 +68,6 @@ class RandomizedPairs(Ending, frozen=True):
                 return estimate.shares, self._uncertainty(number, pair)
         return None
 
-    def _uncertainty(self, number: int, pair: tuple[int, int]) -> RandomizedReports:
-        return RandomizedReports(self.n, self._randomization(number, *pair))
-
     def pair_shares(self) -> dict[tuple[int, int], Array]:
         """Proper tables: dependence that may be noise is shrunk away."""
         return {pair: shrunk_table(estimate) for pair, estimate in self.estimates().items()}

@@ -59,7 +59,7 @@ def test_reports_that_no_weights_fit_are_published_without(tmp_path):
     found = published(tmp_path, (2, 6, 3, 7, 7), 11, RRIndependent(keep=0.01))
     assert any("no weights by RR-Adjustment: each" in note.text for note in found.notes)
     assert "weight" not in (tmp_path / "run" / "reports.csv").read_text()
-    answer = read_askable(tmp_path / "run").estimates.query(Condition({0: (0,)}))
+    answer = read_askable(tmp_path / "run").estimates.query(conjunction({0: (0,)}))
     assert answer.interval[0] <= answer.count <= answer.interval[1]
 
 
