@@ -15,6 +15,7 @@ from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, ap
 from mpc_rr.cli.console import messages, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError, plain
 from mpc_rr.estimation.conditions import parse_condition
+from mpc_rr.publication.parts import tells_nothing
 from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
@@ -52,15 +53,17 @@ def query(
         wanted = parse_condition(condition, schema)
         if not all(wanted.wanted.values()):
             raise InputError(f"nobody can meet this condition: {condition}")
-        answer = found.estimates.query(wanted, level)
+        answer, n = found.estimates.query(wanted, level), found.estimates.n
         if as_json:
-            print_json({**asdict(answer), "n": found.estimates.n, "level": level})
+            print_json({**asdict(answer), "n": n, "level": level})
             return
         low, high = answer.interval
+        found_out = f"{answer.count:,.0f} of {n:,} respondents ({answer.share:.1%})"
+        if tells_nothing(low, high, n):
+            found_out = f"cannot be told at this budget for these {n:,} respondents"
         asked = escape(plain(wanted.in_words(schema)))
         Console().print(
-            f"{asked}: {answer.count:,.0f} of {found.estimates.n:,} "
-            f"respondents ({answer.share:.1%}); with {level:.0%} confidence between "
+            f"{asked}: {found_out}; with {level:.0%} confidence between "
             f"{math.floor(low):,} and {math.ceil(high):,} of them, and between "
             f"{answer.population[0]:.1%} and {answer.population[1]:.1%} of the population that "
             "they were drawn from",
@@ -79,8 +82,8 @@ def synthesize(
 ) -> None:
     """Write invented people who, taken together, answer as the respondents did.
 
-    They are drawn from a model that is estimated from the randomized answers. No row is anybody's
-    record, and no more is given away than the answers did already.
+    They are drawn from a model that is estimated from the randomized answers, and tell no more of
+    anybody than those do. A row may equal somebody's record by chance.
     """
     with plain_errors(verbose, plugin):
         if out.exists():

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from mpc_rr.errors import one_line
-from mpc_rr.privacy.disclosures import Caution, Disclosure, Privacy
+from mpc_rr.privacy.costs import Privacy
+from mpc_rr.privacy.disclosures import Caution, Disclosure
 from mpc_rr.publication.parts import (
     Absence,
     Figure,
