@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpc_rr.errors import InputError
-from mpc_rr.estimation.blocks import epsilon_bound, floored, truth_for
+from mpc_rr.estimation.blocks import floored, truth_for
 from mpc_rr.estimation.combinations import combination_views
 from mpc_rr.estimation.designs import Design, rr_clusters, rr_independent, rr_joint
 from mpc_rr.estimation.kronecker import Kronecker
@@ -138,7 +138,7 @@ def block_choices(
     one, mixed with the uniform one by the floor: what it is after many blocks.
     """
     views = combination_views(len(sizes), 2)
-    budget = epsilon / max(len(view) for view in views)
+    budget = _budget_of_a_pair(sizes, epsilon)
     choices = []
     for floor in BLOCK_FLOORS:
         p = min(truth_for(budget, floor, t.size) for t in shares.values())
@@ -160,9 +160,12 @@ def _block_plan(sizes: Sequence[int], n: int, epsilon: float, shares: Shares) ->
     what = f"one view of pairs, p = {best.p:.3f}, floor = {best.floor:g}"
     if best.floor == 1:
         what += " (tables that follow do not help)"
-    largest = max(table.size for table in shares.values())
-    one_answer = epsilon_bound(best.p, best.floor, largest)
-    return Plan("blocks", what, epsilon, best.error, one_answer)
+    return Plan("blocks", what, epsilon, best.error, _budget_of_a_pair(sizes, epsilon))
+
+
+def _budget_of_a_pair(sizes: Sequence[int], epsilon: float) -> float:
+    """Of a view, no two pairs have an attribute in common: it is what one answer costs, too."""
+    return epsilon / max(len(view) for view in combination_views(len(sizes), 2))
 
 
 def _design_error(design: Design, n: int, shares: Shares) -> float:

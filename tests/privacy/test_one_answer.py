@@ -17,8 +17,8 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import answer_epsilon, floored
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.estimation.planning import plan
-from mpc_rr.estimation.views import SubsetMechanism
+from mpc_rr.estimation.planning import block_choices, plan
+from mpc_rr.estimation.views import SubsetMechanism, guessed_shares
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.disclosures import RandomizedResponse, RandomizedSum, Recorded, Unstated
 from mpc_rr.privacy.odds import certainty
@@ -287,4 +287,14 @@ def test_plans_say_what_one_answer_costs(sizes, epsilon):
     ):
         _, answers, _ = stated(sizes, protocol)
         assert found[name].one_answer == pytest.approx(max(answers))
-    assert found["blocks"].one_answer <= epsilon * (1 + 1e-9)
+    assert found["blocks"].one_answer == pytest.approx(epsilon / (len(sizes) // 2))
+
+
+def test_a_plan_for_blocks_costs_what_it_says():
+    sizes, epsilon = (2, 3, 2, 4), 5.0
+    shares = guessed_shares(sizes)
+    best = block_choices(sizes, 100, epsilon, shares)[0]
+    _, answers, whole = stated(sizes, BlockAggregation(p=best.p, floor=best.floor, block=5))
+    planned = next(p for p in plan(sizes, 100, epsilon) if p.name == "blocks")
+    assert max(answers) == pytest.approx(planned.one_answer)
+    assert whole <= epsilon * (1 + 1e-9)

@@ -19,7 +19,7 @@ from mpc_rr.show.terminal import show_publication
 from mpc_rr.show.words import CANNOT_BE_TOLD, WHY_NOT_TOLD, Words
 
 SIZES = (2, 3)
-N = 60
+N = 30
 
 
 def terminal(found, schema):
