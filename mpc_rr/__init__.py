@@ -67,12 +67,12 @@ if TYPE_CHECKING:
     from mpc_rr.network.envelope import Way as Way
     from mpc_rr.network.session.coordinator import CoordinatorSession as CoordinatorSession
     from mpc_rr.network.session.party import PartySession as PartySession
+    from mpc_rr.privacy.costs import Privacy as Privacy
     from mpc_rr.privacy.disclosures import Disclosure as Disclosure
     from mpc_rr.privacy.disclosures import ExactSum as ExactSum
     from mpc_rr.privacy.disclosures import InGroup as InGroup
     from mpc_rr.privacy.disclosures import Masked as Masked
     from mpc_rr.privacy.disclosures import NoisySum as NoisySum
-    from mpc_rr.privacy.disclosures import Privacy as Privacy
     from mpc_rr.privacy.disclosures import RandomizedResponse as RandomizedResponse
     from mpc_rr.privacy.disclosures import RandomizedSum as RandomizedSum
     from mpc_rr.privacy.disclosures import SubsetSelection as SubsetSelection
@@ -177,7 +177,8 @@ _NAMES = {
     "mpc_rr.network.envelope": "Message Way",
     "mpc_rr.network.session.coordinator": "CoordinatorSession",
     "mpc_rr.network.session.party": "PartySession",
-    "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum Privacy "
+    "mpc_rr.privacy.costs": "Privacy",
+    "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum "
     "RandomizedResponse RandomizedSum SubsetSelection Told Unstated",
     "mpc_rr.privacy.graph_parameters": "GraphParameters graph_parameters_for",
     "mpc_rr.privacy.ledger": "Ledger",

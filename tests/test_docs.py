@@ -2,7 +2,6 @@
 
 import doctest
 import importlib
-import math
 import pkgutil
 import re
 import tomllib
@@ -14,6 +13,7 @@ import pytest
 import mpc_rr
 from mpc_rr.network.envelope import Message
 from mpc_rr.privacy.disclosures import AnyDisclosure
+from mpc_rr.privacy.sentences import cost_of
 
 ROOT = Path(__file__).parent.parent
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -141,8 +141,23 @@ EXAMPLES = {
     "RandomizedResponse": {"combinations": 4, "keep": 0.5, "epsilon": 1.0},
     "ClusteredResponse": {"epsilon": 3.0, "each": (1.0, 2.0)},
     "SubsetSelection": {"groups": 10, "epsilon": 2.0},
-    "AdaptiveResponse": {"truth": 0.5, "epsilon": 2.2, "claimed": 0.7, "sets": SETS},
-    "RandomizedSum": {"epsilon": 2.0, "claimed": 1.0, "crowd": 40, "expected": 60, "least": 50},
+    "AdaptiveResponse": {
+        "truth": 0.5,
+        "epsilon": 2.2,
+        "claimed": 0.7,
+        "sets": SETS,
+        "prices": ((1.1, 1.1),) * 3,
+        "attributes": ("a", "b", "c", "d"),
+    },
+    "RandomizedSum": {
+        "epsilon": 3.0,
+        "claimed": 1.0,
+        "crowd": 40,
+        "expected": 60,
+        "least": 50,
+        "attributes": ("a", "b", "c"),
+        "by_answer": (2.0, 2.0, 2.0),
+    },
     "ExactSum": {"crowd": 40, "withstands": 24, "expected": 60, "least": 50},
     "NoisySum": {
         "epsilon": 1.0,
@@ -150,6 +165,8 @@ EXAMPLES = {
         "withstands": 24,
         "expected": 60,
         "least": 50,
+        "attributes": ("a", "b", "c"),
+        "by_answer": (2 / 3, 2 / 3, 2 / 3),
     },
     "Told": {},
     "InGroup": {"crowd": 5},
@@ -165,13 +182,10 @@ def mechanisms():
         "| --- | --- | --- | --- | --- |",
     ]
     for kind in get_args(AnyDisclosure):
-        event = kind(
-            **{"what": "as its protocol calls it", "attributes": ()} | EXAMPLES[kind.__name__]
-        )
-        cost = "no ε bound" if math.isinf(event.cost) else f"ε = {event.cost:g}"
-        most = "at most " if event.at_most else ""
+        named = {"what": "as its protocol calls it", "attributes": ("a", "b")}
+        event = kind(**named | EXAMPLES[kind.__name__])
         again = event.compared or "the very same answer: nothing new"
-        cells = (f"`{kind.__name__}`", event.how, event.seen, most + cost, again)
+        cells = (f"`{kind.__name__}`", event.how, event.seen, cost_of(event), again)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

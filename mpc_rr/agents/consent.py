@@ -11,16 +11,15 @@ import msgspec
 
 from mpc_rr.agents.account import Account
 from mpc_rr.errors import MpcRrError
-from mpc_rr.privacy.accountant import Accountant, withstood
+from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.disclosures import (
     AnyDisclosure,
     Caution,
     Disclosure,
     bounded,
-    on_condition,
-    told_in_words,
 )
-from mpc_rr.privacy.odds import certainty, in_words
+from mpc_rr.privacy.odds import certainty
+from mpc_rr.privacy.sentences import cost_of, epsilon_said, in_all, in_words
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
@@ -51,6 +50,10 @@ class Line(msgspec.Struct, frozen=True):
     epsilon: float | None
     sure: float | None
     """How sure an observer can become of a guess that was 50:50; None where no ε bounds it."""
+    answers: dict[str, float | None]
+    """The ε of each answer by itself, against whoever knows all the others; None: no ε bounds it"""
+    cost: str
+    """What it costs, in words."""
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,10 +70,14 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     disclosures: list[Line]
     epsilon: float | None
     """For the whole record, at worst: against whoever sees all that you sent."""
+    answers: dict[str, float | None]
+    """The same for each answer by itself, against whoever knows all your other answers."""
     delta: float
     withstands: int | None
     """That ε holds as long as no more than so many parties pool what they know; if more do, no ε
     bounds it. None: whatever they do, or there is no bound."""
+    trusts_coordinator: bool
+    """And as long as the coordinator follows the protocol."""
     central_epsilon: float | None
     """Expected: against whoever sees only what is published of many."""
     central_delta: float
@@ -81,13 +88,20 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     """What the protocol does not promise."""
     compared: list[Caution]
     """What could be learned by comparing this run with earlier ones of yours."""
+    epsilon_said: str
+    """Each ε as it is said: why there is none, where there is none."""
     spent_before: float | None
+    spent_said: str
     adds: float | None
     """What taking part would add: 0 if your ledger has the very same answers already."""
     total: float | None
+    total_said: str
+    total_answers: dict[str, float | None]
+    """As ``answers``, for all studies together: questions of one name count as one."""
     total_in_words: str
     total_withstands: int | None
     """As ``withstands``, for all studies together."""
+    total_trusts_coordinator: bool
     budget: float | None
     refused: str | None
     """Why you cannot take part on these terms, if so."""
@@ -106,7 +120,8 @@ def consent_to(
     events = study.protocol.as_chosen(study.disclosures, choices)
     before, planned = account.before(study), account.planned(study)
     spent, adds = before.spent, math.fsum(event.cost for event in planned)
-    reading, in_all = Accountant().read(events), withstood([*before.events, *planned])
+    after = [*before.events, *planned]
+    reading, total = Accountant().read(events), Accountant().read(after)
     earlier = [
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
         for took, learned in account.comparable(study)
@@ -124,22 +139,29 @@ def consent_to(
         questions=_questions(study, record, language),
         disclosures=[_line(event) for event in events],
         epsilon=bounded(reading.local),
+        answers=_bounded(reading.answers),
         delta=reading.local_delta,
         withstands=reading.withstands,
+        trusts_coordinator=reading.trusts_coordinator,
         central_epsilon=bounded(reading.central),
         central_delta=reading.delta,
         accountant=reading.accountant,
-        in_words=told_in_words(events, you=True),
+        in_words=in_words(events, you=True),
         cautions=[*study.protocol.cautions(study.setting)],
         notes=[
             note.text for note in study.protocol.notes(study.setting) if note.severity == "note"
         ],
         compared=[*dict.fromkeys(earlier)],
+        epsilon_said=in_all(events),
         spent_before=bounded(spent),
+        spent_said=epsilon_said(spent, before.events),
         adds=bounded(adds),
         total=bounded(spent + adds),
-        total_in_words=on_condition(in_words(spent + adds, you=True), in_all),
-        total_withstands=in_all,
+        total_said=epsilon_said(spent + adds, after),
+        total_answers=_bounded(total.answers),
+        total_in_words=in_words(after, you=True),
+        total_withstands=total.withstands,
+        total_trusts_coordinator=total.trusts_coordinator,
         budget=bounded(account.budget),
         refused=_refusal(study, account, record, again=again),
     )
@@ -170,7 +192,19 @@ def _line(event: Disclosure) -> Line:
     sure = None if math.isinf(event.cost) else certainty(event.cost)
     own = "the name you take part with (random, unless you give one)"
     seen = event.seen.replace("the party's name", own)
-    return Line(event, event.how, seen, bounded(event.cost), sure)  # type: ignore[arg-type]
+    return Line(
+        event,  # type: ignore[arg-type]
+        event.how,
+        seen,
+        bounded(event.cost),
+        sure,
+        _bounded(event.answers),
+        cost_of(event),
+    )
+
+
+def _bounded(answers: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: bounded(epsilon) for name, epsilon in answers.items()}
 
 
 def _refusal(study: Study, account: Account, record: Record | None, *, again: bool) -> str | None:

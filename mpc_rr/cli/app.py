@@ -42,11 +42,11 @@ app = typer.Typer(
     add_completion=False,
     # A line in this text would be a line on the screen, however wide that is.
     help="Statistics on private data without a trusted collector.\n\n"
-    "Parties, each holding one private record, and a coordinator whom nobody has to trust work "
-    "together over an MQTT broker. They count exactly, without showing any record (exact_pairs); "
+    "Parties, each holding one private record, and a coordinator who is not given the records work "
+    "together over an MQTT broker. They count exactly, and only totals are seen (exact_pairs); "
     "or each randomizes its answers, and shares and tables are estimated (rr_… and others); or "
-    "they publish records in which nobody can be picked out (collaborative_…). The study file says "
-    "which.\n\n"
+    "they publish records in groups or under masks (collaborative_…). The study file says which; "
+    "mpc-rr party STUDY --explain says who could learn what.\n\n"
     "Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]",
 )
 
@@ -159,7 +159,11 @@ ProxyOption = Annotated[
     ),
 ]
 BudgetOption = Annotated[
-    float, typer.Option(help="Decline whatever would make the ε in the ledger exceed this.")
+    float,
+    typer.Option(
+        help="Decline whatever would make the total ε exceed this: of all answers and, with "
+        "--state, of all studies."
+    ),
 ]
 PinOption = Annotated[
     str | None,

@@ -1,5 +1,6 @@
 """The command of those who keep a privacy ledger: ledger."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,8 +13,8 @@ from mpc_rr.agents.account import StoredAccount, adopt_rows
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
 from mpc_rr.errors import Declined, InputError, all_quoted
-from mpc_rr.privacy.disclosures import as_long_as, bounded, on_condition
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.privacy.disclosures import as_long_as, bounded
+from mpc_rr.privacy.sentences import epsilon_cell, epsilon_said, in_words
 from mpc_rr.study.records import read_columns
 
 
@@ -85,6 +86,7 @@ def _forget(account: StoredAccount, *, yes: bool) -> None:
 
 
 def _held(account: StoredAccount) -> dict[str, Any]:
+    events = account.ledger.events
     reading = account.ledger.reading()
     return {
         "studies": [
@@ -96,6 +98,8 @@ def _held(account: StoredAccount) -> dict[str, Any]:
                         "attributes": list(event.attributes),
                         "how": event.how,
                         "epsilon": bounded(event.cost),
+                        "epsilon_said": epsilon_cell(event.cost, [event]),
+                        "answers": _bounded(event.answers),
                     }
                     for event in took.events
                 ],
@@ -107,38 +111,51 @@ def _held(account: StoredAccount) -> dict[str, Any]:
         ],
         "accountant": reading.accountant,
         "local_epsilon": bounded(reading.local),
+        "answers": _bounded(reading.answers),
         "local_delta": reading.local_delta,
         "local_withstands": reading.withstands,
+        "local_trusts_coordinator": reading.trusts_coordinator,
         "claimed_epsilon": bounded(reading.claimed),
         "central_epsilon": bounded(reading.central),
         "central_delta": reading.delta,
-        "in_words": on_condition(in_words(reading.local, you=True), reading.withstands),
+        "in_words": in_words(events, you=True),
+        "said": {
+            "against whoever sees all that was sent": epsilon_said(reading.local, events),
+            "of any one answer": epsilon_said(reading.one_answer, events),
+            "as the papers count": epsilon_said(reading.claimed, events),
+            "against whoever sees only totals": epsilon_said(reading.central, events),
+        },
     }
+
+
+def _bounded(answers: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: bounded(epsilon) for name, epsilon in answers.items()}
+
+
+NOTHING_NEW = {
+    "attributes": [], "how": "nothing new", "epsilon": 0, "epsilon_said": "0", "answers": {},
+}  # fmt: skip
 
 
 def _show(console: Console, held: dict[str, Any]) -> None:
     if not held["studies"]:
         console.print("This ledger is empty.")
         return
-    table = Table("study", "runs", "about", "how", "ε", box=None, pad_edge=False)
+    heads = ("study", "runs", "about", "how", "ε", "of one answer")
+    table = Table(*heads, box=None, pad_edge=False)
     for took in held["studies"]:
-        for event in took["disclosed"] or [{"attributes": [], "how": "nothing new", "epsilon": 0}]:
+        for event in took["disclosed"] or [NOTHING_NEW]:
             about = all_quoted(event["attributes"])
             study = f"{took['study']} (erased)" if took["erased"] else took["study"]
             runs = str(len(took["runs"]))
-            cells = (study, runs, about, event["how"], _epsilon(event["epsilon"]))
+            known = [epsilon for epsilon in event["answers"].values() if epsilon is not None]
+            one = f"{max(known):.3g}" if known else event["epsilon_said"]
+            cells = (study, runs, about, event["how"], event["epsilon_said"], one)
             table.add_row(*map(Text, cells))
     console.print(table)
-    for words, key in (
-        ("against whoever sees all that was sent", "local_epsilon"),
-        ("as the papers count", "claimed_epsilon"),
-        ("against whoever sees only totals", "central_epsilon"),
-    ):
-        most = held["local_withstands"] if key == "local_epsilon" else None
-        rests = "" if most is None else f", {as_long_as(most)}"
-        console.print(Text(f"In all, {words}: {_epsilon(held[key])}{rests}"), highlight=False)
+    for place, (words, epsilon) in enumerate(held["said"].items()):
+        most = held["local_withstands"] if place < 2 else None
+        honest = held["local_trusts_coordinator"]
+        rests = "" if most is None else f", {as_long_as(most, honest=honest)}"
+        console.print(Text(f"In all, {words}: {epsilon}{rests}"), highlight=False)
     console.print(Text(held["in_words"]), highlight=False)
-
-
-def _epsilon(epsilon: float | None) -> str:
-    return "no ε bound" if epsilon is None else f"ε = {epsilon:.3g}"

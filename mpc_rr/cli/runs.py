@@ -73,8 +73,8 @@ def synthesize(
 ) -> None:
     """Write invented people who, taken together, answer as the respondents did.
 
-    They are drawn from a model that is estimated from the randomized answers. No row is anybody's
-    record, and no more is given away than the answers did already.
+    They are drawn from a model that is estimated from the randomized answers, and tell no more of
+    anybody than those do. A row may equal somebody's record by chance.
     """
     with plain_errors(verbose, plugin):
         if out.exists():

@@ -27,6 +27,9 @@ from mpc_rr.estimation.views import best_views, guessed_shares, view_pair_error
 
 Shares = Mapping[tuple[int, int], Array]
 """True or guessed tables of all pairs."""
+LARGEST_TOTAL = 60.0
+"""So large may the ε of all randomized answers of one record be together, in plans and in studies:
+twice what one answer may have."""
 BLOCK_FLOORS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)
 
 
@@ -39,6 +42,8 @@ class Plan:
     epsilon: float
     error: float
     """Expected mean L1 error of the unbiased pair tables."""
+    one_answer: float
+    """The ε of that answer of which most is told, to whoever knows all the others."""
 
 
 def pairs_of(sizes: Sequence[int]) -> list[tuple[int, int]]:
@@ -105,13 +110,16 @@ def plan(
     if clusters is not None:
         designs["clusters"] = (rr_clusters(sizes, clusters, spent), "each cluster as one value")
     plans = [
-        Plan(name, what, epsilon, _mean(design_pair_errors(d, n, known)))
+        Plan(
+            name, what, epsilon, _mean(design_pair_errors(d, n, known)),
+            max(m.epsilon for m in d.matrices),
+        )  # fmt: skip
         for name, (d, what) in designs.items()
     ]
     views = best_views(sizes, epsilon)
     errors = [view_pair_error(sizes, views, epsilon, p, n, known) for p in pairs]
     together = f"one of {len(views)} groups of {len(views[0])} attributes each"
-    plans.append(Plan("views", together, epsilon, _mean(errors)))
+    plans.append(Plan("views", together, epsilon, _mean(errors), epsilon))
     plans.append(_block_plan(sizes, n, epsilon, known))
     return sorted(plans, key=lambda p: p.error)
 
@@ -136,7 +144,7 @@ def block_choices(
     one, mixed with the uniform one by the floor: what it is after many blocks.
     """
     views = combination_views(len(sizes), 2)
-    budget = epsilon / max(len(view) for view in views)
+    budget = _budget_of_a_pair(sizes, epsilon)
     choices = []
     for floor in BLOCK_FLOORS:
         p = min(truth_for(budget, floor, t.size) for t in shares.values())
@@ -158,7 +166,12 @@ def _block_plan(sizes: Sequence[int], n: int, epsilon: float, shares: Shares) ->
     what = f"one view of pairs, p = {best.p:.3f}, floor = {best.floor:g}"
     if best.floor == 1:
         what += " (tables that follow do not help)"
-    return Plan("blocks", what, epsilon, best.error)
+    return Plan("blocks", what, epsilon, best.error, _budget_of_a_pair(sizes, epsilon))
+
+
+def _budget_of_a_pair(sizes: Sequence[int], epsilon: float) -> float:
+    """Of a view, no two pairs have an attribute in common: it is what one answer costs, too."""
+    return epsilon / max(len(view) for view in combination_views(len(sizes), 2))
 
 
 def design_pair_errors(design: Design, n: int, shares: Shares) -> list[float]:
@@ -212,7 +225,7 @@ def budget_for_error(sizes: Sequence[int], n: int, error: float) -> Plan:
     """The smallest budget with which some design reaches the wished error, and that design."""
     if not error > 0:
         raise InputError(f"the wished error must be positive, not {error}")
-    low, high = 0.01, 60.0
+    low, high = 0.01, LARGEST_TOTAL
     best = plan(sizes, n, high)[0]
     if best.error > error:
         raise InputError(

@@ -8,10 +8,14 @@ Three readings stand side by side, because they hold against different observers
   party's own share of the noise protects nothing.
 * **claimed**: what the paper of the protocol says, where that is less.
 * **central**: against whoever sees only what is published of many, as (ε, δ).
+
+The local one is for the whole record. Beside it stands that of each answer (``answers``), against
+whoever knows all other answers of the person, or believes that they have nothing to do with it:
+only events that it is part of count, and of them what this answer alone can change.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +31,10 @@ class Priced(Protocol):
     @property
     def cost(self) -> float:
         """The ε that bounds what it tells, under the party's name; infinite if none does."""
+
+    @property
+    def answers(self) -> Mapping[str, float]:
+        """The ε that bounds what it tells of each answer, to whoever knows all the others."""
 
     @property
     def claimed_cost(self) -> float:
@@ -45,6 +53,10 @@ class Priced(Protocol):
         """``cost`` holds as long as no more than so many parties pool what they know; None: always,
         or nobody knows."""
 
+    @property
+    def trusts_coordinator(self) -> bool:
+        """And as long as the coordinator follows the protocol."""
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -61,6 +73,12 @@ class Reading:
     withstands: int | None
     """The local one holds as long as no more than so many parties pool what they know; if more do,
     no ε bounds it. None: whatever they do, or there is no bound."""
+    trusts_coordinator: bool
+    """And as long as the coordinator follows the protocol."""
+    answers: Mapping[str, float]
+    """The local one of each answer, by attribute: against whoever knows all the others."""
+    one_answer: float
+    """The largest of them."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,9 @@ class Accountant:
         hidden = [event for event in events if _amplified(event)]
         part = self.delta / len(hidden) if hidden else self.delta
         own = math.fsum(event.failing for event in events)
+        answers, unnamed = _by_answer(events)
+        resting = [event for event in events if event.rests_on is not None]
+        withstands = withstood(events)
         return Reading(
             accountant=self.name,
             local=math.fsum(event.cost for event in events),
@@ -86,8 +107,22 @@ class Accountant:
             central=math.fsum(_central(event, part) for event in events),
             delta=own + (self.delta if hidden else 0.0),
             local_delta=own,
-            withstands=withstood(events),
+            withstands=withstands,
+            trusts_coordinator=withstands is not None
+            and any(event.trusts_coordinator for event in resting),
+            answers=answers,
+            one_answer=max(answers.values(), default=unnamed),
         )
+
+
+def _by_answer(events: Sequence[Priced]) -> tuple[dict[str, float], float]:
+    """What is told of each answer adds up, too; what is about none by name, about any of them."""
+    unnamed = math.fsum(event.cost for event in events if not event.answers)
+    told: dict[str, list[float]] = {}
+    for event in events:
+        for name, epsilon in event.answers.items():
+            told.setdefault(name, [unnamed]).append(epsilon)
+    return {name: math.fsum(parts) for name, parts in told.items()}, unnamed
 
 
 def withstood(events: Sequence[Priced]) -> int | None:

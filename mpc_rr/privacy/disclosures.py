@@ -1,20 +1,20 @@
 """What a party discloses by taking part, as typed events: mechanism, attributes, to whom.
 
 An event says what leaves the party and by which mechanism, with its parameters. What it costs (ε),
-what a respondent is told, and what a second run could add to it follow from the event. A protocol
-states its events before anybody answers (`mpc_rr.protocols.interface.StudyProtocol.disclosures`);
-a party's ledger keeps them, and they are published with the result.
+of all its answers and of each, and what a second run could add to it follow from the event; so does
+what people are told (`mpc_rr.privacy.sentences`). A protocol states its events before anybody
+answers (`mpc_rr.protocols.interface.StudyProtocol.disclosures`); a party's ledger keeps them, and
+they are published with the result.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from mpc_rr.errors import InputError, quoted
-from mpc_rr.privacy.accountant import Accountant, withstood
-from mpc_rr.privacy.odds import in_words
+
+ROUNDING = 1e-9
 
 
 def bounded(epsilon: float) -> float | None:
@@ -28,7 +28,8 @@ class Disclosure(
     """One thing that leaves a party. Its subclasses are the mechanisms.
 
     What follows is read from the parameters that a mechanism has: ``epsilon`` (without one, no ε
-    bounds what it tells) with ``delta``, ``claimed`` where the paper says another ε, and ``crowd``.
+    bounds what it tells) with ``delta``, ``by_answer`` where one answer costs less than all of
+    them, ``claimed`` where the paper says another ε, and ``crowd``.
     """
 
     what: str
@@ -43,6 +44,10 @@ class Disclosure(
     """Whether it is seen in a total alone."""
     at_most: ClassVar[bool] = False
     """Whether ``cost`` is a bound that is known beforehand, and the true price may be less."""
+    each_at_most: ClassVar[bool] = False
+    """The same of ``answers``."""
+    without: ClassVar[str] = "no mechanism that has one"
+    """Why there is no ε, where there is none: a few words."""
     compared: ClassVar[str | None]
     """What could be learned by comparing two runs of a study in which the same person disclosed
     this; None if nothing, because she gives the very same answer each time. Every mechanism must
@@ -61,12 +66,30 @@ class Disclosure(
                 f"{self.what}: a disclosure has an ε of 0 or more and a δ from 0 to 1, not "
                 f"{self.cost} (claimed {self.claimed_cost}) and {self.failing}"
             )
+        each = getattr(self, "by_answer", ())
+        if each and not (
+            len(each) == len(self.attributes)
+            and all(0 <= one <= self.cost * (1 + ROUNDING) for one in each)
+        ):
+            raise InputError(
+                f"{self.what}: by_answer has an ε from 0 to {self.cost} for each attribute"
+            )
 
     @property
     def cost(self) -> float:
         """The ε that bounds what it tells; infinite if none does."""
         epsilon = getattr(self, "epsilon", None)
         return math.inf if epsilon is None else float(epsilon)
+
+    @property
+    def answers(self) -> dict[str, float]:
+        """The ε that bounds what it tells of each answer, to whoever knows all the others.
+
+        It is the same for an attacker who believes that they have nothing to do with it. Where
+        they have, what is sent about them tells of it, too: then only ``cost`` bounds it.
+        """
+        each = getattr(self, "by_answer", ()) or (self.cost,) * len(self.attributes)
+        return dict(zip(self.attributes, each, strict=True))
 
     @property
     def claimed_cost(self) -> float:
@@ -106,7 +129,12 @@ class Disclosure(
     def only_if(self) -> str:
         """The condition under which it stays hidden, where there is one."""
         most = getattr(self, "withstands", None)
-        return "" if most is None else f", {as_long_as(most)}"
+        return "" if most is None else f", {as_long_as(most, honest=self.trusts_coordinator)}"
+
+    @property
+    def trusts_coordinator(self) -> bool:
+        """Whether that condition is also that the coordinator follows the protocol."""
+        return bool(getattr(self, "honest_coordinator", False))
 
     @property
     def _total(self) -> str:
@@ -140,6 +168,7 @@ class ClusteredResponse(Disclosure, frozen=True, tag="clustered response"):
     """
 
     compared: ClassVar[str | None] = None
+    each_at_most: ClassVar[bool] = True
     how_said: ClassVar[str] = (
         "randomized in clusters that follow from the answers, each cluster as one value; any one "
         "answer may cost all of it"
@@ -163,6 +192,7 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
 
     compared: ClassVar[str | None] = None
     at_most: ClassVar[bool] = True
+    each_at_most: ClassVar[bool] = True
     how_said: ClassVar[str] = (
         "randomized: with probability {truth:.3g} as it is, else drawn from a table that the "
         "coordinator sends and the party checks"
@@ -176,6 +206,20 @@ class AdaptiveResponse(Disclosure, frozen=True, tag="adaptive response"):
     """The sets of answers of which one will be asked for; the ε is that of the dearest."""
     prices: tuple[tuple[float, ...], ...] = ()
     """What each answer of each set may cost."""
+
+    @property
+    def answers(self) -> dict[str, float]:
+        """Of each attribute what the sets allow: all combinations of one that it is in."""
+        if not self.sets:
+            return super().answers
+        asked = [
+            list(zip(one, costs, strict=True))
+            for one, costs in zip(self.sets, self.prices, strict=True)
+        ]
+        return {
+            name: max(math.fsum(cost for names, cost in one if name in names) for one in asked)
+            for name in self.attributes
+        }
 
     @property
     def how(self) -> str:
@@ -208,10 +252,14 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
     """Among how many honest parties it is surely hidden."""
     withstands: int | None = None
     """As long as no more than so many parties pool what they know; None: all others may."""
+    honest_coordinator: bool = False
+    """And as long as the coordinator follows the protocol."""
     expected: int | None = None
     """Over how many parties the total is to be."""
     least: int | None = None
     """Over how few it may be."""
+    by_answer: tuple[float, ...] = ()
+    """What bounds each answer by itself, in their order; ε, if not given."""
 
 
 class ExactSum(Disclosure, frozen=True, tag="exact sum"):
@@ -220,12 +268,15 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     compared: ClassVar[str | None] = (
         "the difference of two totals shows the answers of whoever is in only one of them"
     )
+    without: ClassVar[str] = "exact counts"
     added_up: ClassVar[bool] = True
     seen_as: ClassVar[str] = "by {by}, only in {total}{only_if}"
     crowd: int
     """Among how many honest parties it is surely hidden."""
     withstands: int | None = None
     """As long as no more than so many parties pool what they know; None: all others may."""
+    honest_coordinator: bool = False
+    """And as long as the coordinator follows the protocol."""
     by: str = "everybody"
     """Who sees the exact total; everybody sees what is left of it without small counts."""
     expected: int | None = None
@@ -253,10 +304,14 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     delta: float
     withstands: int | None = None
     """As long as no more than so many parties pool what they know."""
+    honest_coordinator: bool = False
+    """And as long as the coordinator follows the protocol."""
     expected: int | None = None
     """Over how many parties the total is to be."""
     least: int | None = None
     """Over how few it may be."""
+    by_answer: tuple[float, ...] = ()
+    """What bounds each answer by itself, in their order; ε, if not given."""
 
     @property
     def rests_on(self) -> int | None:
@@ -272,6 +327,7 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
 class Told(Disclosure, frozen=True, tag="told"):
     """The value as it is."""
 
+    without: ClassVar[str] = "told as it is"
     compared: ClassVar[str | None] = (
         "who learned these values in one run can join the next with values close to them, and be "
         "alone with their owner"
@@ -281,6 +337,7 @@ class Told(Disclosure, frozen=True, tag="told"):
 class InGroup(Disclosure, frozen=True, tag="in a group"):
     """The value as it is, among those of a group, in no order."""
 
+    without: ClassVar[str] = "as it is, in a group"
     compared: ClassVar[str | None] = "a value that two groups of one person share may be hers"
     seen_as: ClassVar[str] = (
         "by everybody, as it is, among the values of {crowd} or more, in no order"
@@ -291,6 +348,7 @@ class InGroup(Disclosure, frozen=True, tag="in a group"):
 class Masked(Disclosure, frozen=True, tag="masked"):
     """The value under a mask of the party's own choice, and once as it is among all, unordered."""
 
+    without: ClassVar[str] = "masked values"
     compared: ClassVar[str | None] = (
         "two masked values of one person narrow the true one down, and whoever begins a study "
         "again and again can choose among relays"
@@ -304,6 +362,11 @@ class Masked(Disclosure, frozen=True, tag="masked"):
     """What the party chose instead, where that is known."""
     optional: bool = False
     """Whether it need not be answered; a mask does not hide who gave no answer."""
+
+    @property
+    def bare(self) -> bool:
+        """Whether there is no mask, unless the party chooses one."""
+        return (self.chosen or self.recommended) == "none"
 
     @property
     def how(self) -> str:
@@ -325,6 +388,7 @@ class Masked(Disclosure, frozen=True, tag="masked"):
 class Unstated(Disclosure, frozen=True, tag="unstated"):
     """Its author does not say what the protocol discloses: it may be everything."""
 
+    without: ClassVar[str] = "not stated"
     compared: ClassVar[str | None] = "its author does not say what two runs could be compared for"
     seen_as: ClassVar[str] = "by whomever the protocol tells, which may be everybody"
     what: str = "not stated: the author of this protocol does not say what it discloses"
@@ -351,6 +415,8 @@ class Recorded(Disclosure, frozen=True, tag="recorded"):
 
     compared: ClassVar[str | None] = None
     """The runs in which something comparable was disclosed are kept beside it."""
+    each_at_most: ClassVar[bool] = True
+    without: ClassVar[str] = "recorded without one"
     epsilon: float | None
     claimed: float | None = None
     crowd: int | None = None
@@ -362,46 +428,13 @@ class Recorded(Disclosure, frozen=True, tag="recorded"):
         return self.crowd
 
 
-def told_in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
-    """What these events together mean, to a respondent (``you``) or of one."""
-    cost = math.fsum(event.cost for event in events)
-    limits = [most for event in events if (most := getattr(event, "withstands", None)) is not None]
-    pooled = f", {as_long_as(min(limits))}" if limits else ""
-    rests = withstood(events)
-    whose = "your" if you else "a party's"
-    if any(isinstance(event, Unstated) for event in events):
-        return f"Nobody has stated what this tells of {whose} answers: it may be everything."
-    if events and all(event.added_up for event in events):
-        if math.isinf(cost):
-            return (
-                f"Only totals are seen{pooled}, but no ε bounds what exact totals tell of one "
-                "person."
-            )
-        if all(isinstance(event, NoisySum) for event in events):
-            told = in_words(cost, you=you, source="them")
-            more = "; if more do, no ε bounds what they learn" if limits else ""
-            return f"Only totals with noise are seen{pooled}{more}. {told}"
-    if events and all(event.added_up for event in events) and rests is None:
-        more = "more do" if limits else "all others pool what they know"
-        return f"Only totals are seen{pooled}. At worst, {more}. {in_words(cost, you=you)}"
-    if rests is None:
-        return in_words(cost, you=you)
-    answers = f"all of {'your' if you else 'their'} randomized answers"
-    told = in_words(cost, you=you, source=f"{answers} and the totals with noise")
-    return on_condition(told, rests)
+def as_long_as(withstands: int, *, honest: bool = False) -> str:
+    """The condition that no more than so many parties pool what they know.
 
-
-def on_condition(told: str, withstands: int | None) -> str:
-    """What follows from an ε, with what the ε rests on."""
-    if withstands is None:
-        return told
-    said = f"{told[0].lower()}{told[1:].removesuffix('.')}"
-    return f"{as_long_as(withstands).capitalize()}, {said}; if more do, no ε bounds it."
-
-
-def as_long_as(withstands: int) -> str:
-    """The condition that no more than so many parties pool what they know."""
-    return f"as long as at most {_parties(withstands)} what they know"
+    ``honest``: and that the coordinator follows the protocol.
+    """
+    follows = " and the coordinator follows the protocol" if honest else ""
+    return f"as long as at most {_parties(withstands)} what they know{follows}"
 
 
 def _together(names: tuple[str, ...]) -> str:
@@ -421,42 +454,3 @@ class Caution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __str__(self) -> str:
         return f"{self.text} What would prevent it: {self.prevented_by}."
-
-
-class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What taking part costs each party: events, and three readings of them. No bound is null."""
-
-    events: tuple[AnyDisclosure, ...]
-    local_epsilon: float | None
-    """Against whoever sees all that a party sent."""
-    local_delta: float
-    claimed_epsilon: float | None
-    """As the paper counts."""
-    central_epsilon: float | None
-    """Against whoever sees only totals."""
-    central_delta: float
-    in_words: str
-    accountant: str = ""
-    """By whose rules the readings add up."""
-    cautions: tuple[Caution, ...] = ()
-    """What a respondent was told beforehand that may happen."""
-    local_withstands: int | None = None
-    """``local_epsilon`` holds as long as no more than so many parties pool what they know; if more
-    do, no ε bounds it. Null: whatever they do, or there is no bound."""
-
-    @classmethod
-    def of(cls, events: Sequence[Disclosure], cautions: Sequence[Caution] = ()) -> "Privacy":
-        """What follows from the events."""
-        reading = Accountant().read(events)
-        return cls(
-            events=tuple(events),  # type: ignore[arg-type]
-            local_epsilon=bounded(reading.local),
-            local_delta=reading.local_delta,
-            claimed_epsilon=bounded(reading.claimed),
-            central_epsilon=bounded(reading.central),
-            central_delta=reading.delta,
-            in_words=told_in_words(events),
-            accountant=reading.accountant,
-            cautions=tuple(cautions),
-            local_withstands=reading.withstands,
-        )

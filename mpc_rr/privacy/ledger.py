@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, field
 
 from mpc_rr.errors import InputError, all_quoted
-from mpc_rr.privacy.accountant import DELTA, Accountant, Reading, withstood
-from mpc_rr.privacy.disclosures import Disclosure, on_condition
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.privacy.accountant import DELTA, Accountant, Reading
+from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.sentences import in_words
 
 
 class OverdrawnError(InputError):
@@ -46,8 +46,8 @@ class Ledger:
                 "nothing more"
             )
         raise OverdrawnError(
-            f"this would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent before, the total "
-            f"{self.spent + cost:.3g} exceeds the budget of {self.budget:.3g}"
+            f"all answers together would cost ε = {cost:.3g}; with ε = {self.spent:.3g} spent "
+            f"before, the total {self.spent + cost:.3g} exceeds the budget of {self.budget:.3g}"
         )
 
     def charge(self, *events: Disclosure) -> None:
@@ -61,4 +61,4 @@ class Ledger:
 
     def in_words(self) -> str:
         """What all of it together means to the respondent."""
-        return on_condition(in_words(self.spent), withstood(self.events))
+        return in_words(self.events, you=True)

@@ -1,4 +1,4 @@
-"""ε in words a respondent understands."""
+"""How sure an observer can become."""
 
 import math
 
@@ -18,24 +18,3 @@ def certainty(epsilon: float, prior: float = 0.5) -> float:
         return 1.0
     odds = math.exp(epsilon) * prior / (1 - prior)
     return odds / (1 + odds)
-
-
-def in_words(epsilon: float, *, you: bool = False, source: str = "") -> str:
-    """What ε means, in one sentence to a respondent (``you``), or about one.
-
-    ``source``: what an observer sees; all of the respondent's randomized answers, if not given.
-    """
-    about, whose = ("you", "your") if you else ("a respondent", "their")
-    source = source or f"all of {whose} randomized answers"
-    if math.isinf(epsilon):
-        return f"No ε bounds what taking part tells about {about}."
-    sure = 100 * certainty(epsilon)
-    if sure >= 99.95:
-        return (
-            f"This ε protects almost nothing: anyone who sees {source} can be practically certain "
-            "of the truth."
-        )
-    return (
-        f"Someone who starts at 50:50 on a guess about {about} can become at most {sure:.3g} % "
-        f"sure of it from {source}."
-    )

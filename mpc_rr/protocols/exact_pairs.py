@@ -141,6 +141,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                     attributes=names,
                     crowd=self.hidden_among(study),
                     withstands=self.masks_withstand(study),
+                    honest_coordinator=self.trusts_coordinator(study),
                     by="everybody" if self.suppress_below is None else "the coordinator",
                     **self.total_over(study),
                 )
@@ -152,9 +153,16 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 epsilon=noise.epsilon,
                 delta=noise.delta,
                 withstands=self._withstands(study),
+                honest_coordinator=self.trusts_coordinator(study),
                 **self.total_over(study),
+                by_answer=(self._of_one_answer(noise, study),) * len(names),
             )
         ]
+
+    def _of_one_answer(self, noise: NoiseShares, study: Setting) -> float:
+        """Another answer changes two cells of each table that the attribute is in."""
+        changed = 2 * (len(study.schema.names) - 1)
+        return noise.epsilon * changed / noise.sensitivity
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, what exact counts show."""

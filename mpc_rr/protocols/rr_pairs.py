@@ -13,6 +13,7 @@ sum do not withstand) can link them, and then they add up.
 The ledger shows both.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -76,6 +77,7 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """All pairs add up against whoever breaks the sum; the paper counts one pair."""
         spent = [matrix.epsilon for matrix in self._matrices(study.schema)]
+        pairs = PairLayout(study.schema.sizes).pairs
         return [
             RandomizedSum(
                 what=self.name,
@@ -84,7 +86,12 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
                 claimed=max(spent),
                 crowd=self.hidden_among(study),
                 withstands=self.masks_withstand(study),
+                honest_coordinator=self.trusts_coordinator(study),
                 **self.total_over(study),
+                by_answer=tuple(
+                    math.fsum(e for e, pair in zip(spent, pairs, strict=True) if place in pair)
+                    for place in range(len(study.schema.names))
+                ),
             )
         ]
 

@@ -160,14 +160,14 @@ class PairCounts(Ending, frozen=True):
     def _say_how_exact(self, draft: Draft) -> None:
         if self.noise:
             draft.find(
-                f"Every count has noise in it (standard deviation {self.noise:.1f}); nobody saw an "
-                "exact one.",
+                f"Every count has noise in it (standard deviation {self.noise:.1f}): some may be "
+                "negative.",
                 noise_standard_deviation=self.noise,
             )
         if self.suppressed_below:
             draft.find(
                 f"{self.hidden_cells} cells are hidden: counts below {self.suppressed_below}, and "
-                "what would give them away. Only the coordinator saw the exact counts.",
+                "what would give them away. The coordinator saw the exact counts.",
                 suppressed_below=self.suppressed_below,
                 suppressed_cells=self.hidden_cells,
             )

@@ -12,7 +12,8 @@ import numpy as np
 from mpc_rr.errors import one_line, out_of
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.uncertainty import Uncertainty
-from mpc_rr.privacy.disclosures import Caution, Disclosure, Privacy
+from mpc_rr.privacy.costs import Privacy
+from mpc_rr.privacy.disclosures import Caution, Disclosure
 from mpc_rr.publication.parts import (
     Absence,
     Figure,

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.costs import Privacy
 from mpc_rr.publication.tabular import data_frame, html_table
 
 Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
@@ -31,6 +31,8 @@ Kind = Literal[
 of several)."""
 LEVEL = 0.95
 """The confidence of all intervals."""
+NOTHING_TOLD = 0.8
+"""Limits that leave more than this part of all shares possible tell nothing of a share."""
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +129,18 @@ class Table(_Part, frozen=True, kw_only=True):
         """The numbers of categories, axis by axis."""
         return tuple(len(axis.categories) for axis in self.axes)
 
+    @property
+    def untold(self) -> tuple[bool, ...]:
+        """Of which cells the answers tell nothing: their limits are too far from each other.
+
+        Their values stand here, with their limits, but are not shown to people as if known.
+        """
+        whole = 1 if self.kind == "share" else self.n
+        if self.low is None or self.high is None or not whole:
+            return (False,) * len(self.values)
+        ends = zip(self.low, self.high, strict=True)
+        return tuple(tells_nothing(low, high, whole) for low, high in ends)
+
     def rows(self, cells: Sequence[Number] | None = None) -> list[list[Number]]:
         """The values (or other cells) row by row; a table of one axis is one row."""
         width = self.shape[-1]
@@ -143,6 +157,11 @@ class Table(_Part, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         return html_table(self)
+
+
+def tells_nothing(low: Number, high: Number, whole: float = 1) -> bool:
+    """Whether limits leave nearly everything from 0 to ``whole`` possible."""
+    return low is not None and high is not None and high - low > NOTHING_TOLD * whole
 
 
 class Column(_Part, frozen=True, kw_only=True):

@@ -57,17 +57,16 @@ def html_table(table: "Table") -> str:
     if len(table.axes) == 2:
         rows, columns = table.axes
         head = [f"{rows.attribute} \\ {columns.attribute}", *columns.categories]
+        width, shown = len(columns.categories), _shown(table)
         lines = [
-            [category, *(_shown(cell, table.kind) for cell in cells)]
-            for category, cells in zip(rows.categories, table.rows(), strict=True)
+            [category, *shown[place * width : (place + 1) * width]]
+            for place, category in enumerate(rows.categories)
         ]
     else:
         head = [*(axis.attribute for axis in table.axes), table.kind]
         combinations = itertools.product(*(axis.categories for axis in table.axes))
-        lines = [
-            [*words, _shown(cell, table.kind)]
-            for words, cell in zip(combinations, table.values, strict=True)
-        ]
+        shown = _shown(table)
+        lines = [[*words, cell] for words, cell in zip(combinations, shown, strict=True)]
     kept = [head, *lines[:MOST_ROWS]]
     if len(lines) > MOST_ROWS:
         kept.append([f"… and {len(lines) - MOST_ROWS:,} more rows"])
@@ -85,7 +84,13 @@ def _row(texts: Sequence[str], headings: int) -> str:
     return f"<tr>{''.join(cells)}</tr>"
 
 
-def _shown(cell: "Number", kind: str) -> str:
+def _shown(table: "Table") -> list[str]:
+    """Its cells; of which the answers tell nothing, no number."""
+    cells = zip(table.values, table.untold, strict=True)
+    return ["cannot be told" if untold else _number(cell, table.kind) for cell, untold in cells]
+
+
+def _number(cell: "Number", kind: str) -> str:
     if cell is None:
         return "hidden"
     if kind == "share":

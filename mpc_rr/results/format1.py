@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.costs import Privacy
 from mpc_rr.privacy.disclosures import (
     AdaptiveResponse,
     AnyDisclosure,
     ClusteredResponse,
     ExactSum,
-    Privacy,
     RandomizedSum,
     Recorded,
     bounded,

@@ -1,13 +1,17 @@
 """A publication as HTML: what it shows, for a page or a notebook."""
 
 import html
+import math
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.errors import plain_lines
-from mpc_rr.privacy.disclosures import Privacy, as_long_as, bounded
+from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.costs import Privacy
+from mpc_rr.privacy.disclosures import Disclosure, as_long_as
+from mpc_rr.privacy.sentences import becomes, epsilon_cell
 from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
 from mpc_rr.show import charts
-from mpc_rr.show.words import Words, number, price
+from mpc_rr.show.words import CANNOT_BE_TOLD, WHY_NOT_TOLD, Words, number, price
 
 STYLE = """
 .mpc-rr { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --page: #fff;
@@ -79,31 +83,52 @@ def _findings(found: Publication) -> str:
     return f"<h2>What was found</h2>{said}{notes}" if said or notes else ""
 
 
-def _epsilon(value: float | None) -> str:
-    return "no bound" if value is None else f"{value:.3g}"
-
-
 def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
-    central = _epsilon(privacy.central_epsilon)
+    events, reading = privacy.events, Accountant().read(privacy.events)
+    central = epsilon_cell(privacy.central_epsilon, events)
     if privacy.central_delta and privacy.central_epsilon is not None:
         central += f" (δ = {privacy.central_delta:.2g})"
     most = privacy.local_withstands
-    rests = "" if most is None else f", {as_long_as(most)}"
+    honest = privacy.local_trusts_coordinator
+    rests = "" if most is None else f", {as_long_as(most, honest=honest)}"
+    all_sent = f"whoever sees all that a party sent{rests}"
     readings = [
-        (f"whoever sees all that a party sent{rests}", _epsilon(privacy.local_epsilon)),
-        ("as the paper counts it", _epsilon(privacy.claimed_epsilon)),
+        (all_sent, epsilon_cell(privacy.local_epsilon, events)),
+        ("the same, of any one answer", epsilon_cell(reading.one_answer, events)),
+        ("as the paper counts it", epsilon_cell(privacy.claimed_epsilon, events)),
         ("whoever sees only totals", central),
     ]
     rows = []
-    for event in privacy.events:
+    for event in events:
         stage = f" ({event.what})" if event.what.isidentifier() else ""  # a protocol's own name
-        about, cost = words.attributes(event.attributes), _epsilon(bounded(event.cost))
+        about, cost = words.attributes(event.attributes), epsilon_cell(event.cost, [event])
         rows.append((about, event.how + stage, cost, event.seen))
     return (
         f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
         + rows_table(("against", "ε"), readings)
+        + _answers(reading.answers, events, words)
         + rows_table(("about", "how", "ε", "seen"), rows)
         + _cautions(found, privacy)
+    )
+
+
+def _answers(answers: Mapping[str, float], events: Sequence[Disclosure], words: Words) -> str:
+    """What it cost, answer by answer."""
+    if not answers:
+        return ""
+    rows = []
+    for name, epsilon in answers.items():
+        about = [event for event in events if name in event.attributes]
+        sure = CANNOT_BE_TOLD if math.isinf(epsilon) else becomes(epsilon)
+        rows.append((words.attribute(name), epsilon_cell(epsilon, about), sure))
+    told = (
+        "Against whoever knows all other answers of the party, or whom they do not help to guess "
+        "this one."
+    )
+    return (
+        "<details><summary>Answer by answer</summary>"
+        + rows_table(("answer", "ε", "a 50:50 guess can become"), rows)
+        + f'<p class="dim">{told}</p></details>'
     )
 
 
@@ -204,6 +229,8 @@ def _figures(found: Publication, words: Words, truth: Mapping[str, Sequence[floa
     heads = {"count": "Counts", "share": "Estimated shares" if limits else "Shares"}
     head = " and ".join(dict.fromkeys(heads[table.kind] for table in single))
     told = "Points: what was estimated; lines: 95 % intervals." if limits else ""
+    if any(any(table.untold) for table in single):
+        told += f" {CANNOT_BE_TOLD}: {WHY_NOT_TOLD}."
     told += " Crosses are the true shares, known in this simulation." if truth else ""
     head += ", with 95 % intervals" if limits else ""
     return f'<h2>{head}</h2><p class="dim">{told}</p>' + "".join(parts)
@@ -215,7 +242,8 @@ def _chart(table: Table, name: str, words: Words, truth: Mapping[str, Sequence[f
     limits = list(zip(table.low or nothing, table.high or nothing, strict=True))
     labels = [words.category(axis.attribute, c) for c in axis.categories]
     known = truth.get(axis.attribute)
-    return charts.intervals(name, labels, table.values, limits, known, table.kind)
+    values = [None if no else v for v, no in zip(table.values, table.untold, strict=True)]
+    return charts.intervals(name, labels, values, limits, known, table.kind)
 
 
 def _tables(tables: Sequence[Table], words: Words) -> str:
@@ -225,6 +253,8 @@ def _tables(tables: Sequence[Table], words: Words) -> str:
     parts = ["<h2>Tables</h2>"]
     if any(table.standard_errors for table in several):
         parts.append('<p class="dim">± standard error.</p>')
+    if any(any(table.untold) for table in several):
+        parts.append(f'<p class="dim">{CANNOT_BE_TOLD}: {WHY_NOT_TOLD}.</p>')
     for place, table in enumerate(several):
         names = " by ".join(words.attribute(axis.attribute) for axis in table.axes)
         unfolded = " open" if place < MOST_OPEN else ""
@@ -239,9 +269,9 @@ def _cells(table: Table, words: Words) -> str:
     *outer, columns = table.axes
     errors = table.standard_errors or (None,) * len(table.values)
     shown = [
-        text_of(cell) if error is None
+        text_of(cell) if error is None or untold
         else f'{text_of(cell)} <span class="error">± {number(error, table.kind)}</span>'
-        for cell, error in zip(words.cells(table), errors, strict=True)
+        for cell, error, untold in zip(words.cells(table), errors, table.untold, strict=True)
     ]  # fmt: skip
     width = len(columns.categories)
     head = "".join("<th></th>" for _ in outer) + "".join(

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mpc_rr.estimation.planning import Plan
-from mpc_rr.privacy.odds import in_words
+from mpc_rr.privacy.sentences import odds
 from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.reproduce.verdict import Verdict
 
@@ -25,13 +25,15 @@ def show_plans(console: Console, plans: Sequence[Plan], n: int) -> None:
     )
     table.add_column("design")
     table.add_column("what a respondent reports")
+    table.add_column("ε of one answer", justify="right")
     table.add_column("mean L1 error", justify="right")
     for row, found in enumerate(plans):
         name = f"[bold]{found.name}[/]" if row == 0 else found.name
         error = "too random" if math.isinf(found.error) else f"{found.error:.3g}"
-        table.add_row(name, found.what, error)
+        table.add_row(name, found.what, f"{found.one_answer:.3g}", error)
     console.print(table)
-    console.print(in_words(epsilon), highlight=False)
+    told = odds(epsilon, plans[0].one_answer)
+    console.print(f"With {plans[0].name}: {told[0].lower()}{told[1:]}", highlight=False)
     console.print(
         "[dim]What randomizing adds, for unbiased tables and shares as skewed as answers usually "
         "are. An L1 error of 0.1 means that 5 % of the respondents are in a wrong cell.[/]",

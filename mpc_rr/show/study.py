@@ -9,10 +9,11 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from mpc_rr.agents.consent import Consent, Line, Question
+from mpc_rr.agents.consent import Consent, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.privacy.disclosures import as_long_as
+from mpc_rr.privacy.sentences import in_all, in_words
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
 from mpc_rr.show.terminal import say, show_publication
@@ -43,10 +44,6 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
         console.print(Text(text, style="dim"))
 
 
-SURE = 0.9995
-"""From here on a percentage would read as certainty."""
-
-
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
     say(console, f"Study {means.study}. Its title:")
@@ -62,7 +59,7 @@ def show_consent(console: Console, means: Consent) -> None:
     say(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
         about = all_quoted(told.event.attributes) or "whatever you answer"
-        console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {_cost_of(told)}"))
+        console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {told.cost}"))
     say(console, _whole_record(means))
     for caution in (*means.compared, *means.cautions):
         say(console, str(caution), "Warning")
@@ -75,8 +72,8 @@ def show_consent(console: Console, means: Consent) -> None:
         within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
         say(
             console,
-            f"Spent so far: {_epsilon(means.spent_before)}. After this study: "
-            f"{_epsilon(means.total)}{_if(means.total_withstands)}.{within}",
+            f"Spent so far: {means.spent_said}. After this study: {means.total_said}"
+            f"{_one_answer(means)}{_if(means)}.{within}",
         )
 
 
@@ -99,30 +96,25 @@ def _asked(asked: Question) -> str:
     return f"{quoted(asked.name)}{called}: {', '.join(shown)}{own}"
 
 
-def _epsilon(epsilon: float | None) -> str:
-    return "no ε bound" if epsilon is None else f"ε = {epsilon:.3g}"
+def _one_answer(means: Consent) -> str:
+    """The largest ε of any one answer, in all studies."""
+    known = [epsilon for epsilon in means.total_answers.values() if epsilon is not None]
+    if means.total is None or not known:
+        return ""
+    return f" in all, ε = {max(known):.3g} for any one answer"
 
 
-def _cost_of(told: Line) -> str:
-    if told.sure is None:
-        return _epsilon(told.epsilon)
-    most = "at most " if told.event.at_most else ""
-    sure = f"at most {100 * told.sure:.3g} % sure" if told.sure < SURE else "practically certain"
-    return f"{most}{_epsilon(told.epsilon)} (a 50:50 guess becomes {sure})"
-
-
-def _if(withstands: int | None) -> str:
-    return "" if withstands is None else f", {as_long_as(withstands)}"
+def _if(means: Consent) -> str:
+    most, honest = means.total_withstands, means.total_trusts_coordinator
+    return "" if most is None else f", {as_long_as(most, honest=honest)}"
 
 
 def _whole_record(means: Consent) -> str:
-    failing = f" (δ = {means.delta:.2g})" if means.delta else ""
-    rests = "" if means.withstands is None else ", on a condition"
-    known = "" if means.epsilon is None else f"{_epsilon(means.epsilon)}{failing}{rests}. "
+    known = "" if means.epsilon is None else f"{means.epsilon_said}. "
     worst = f"For your whole record: {known}{means.in_words}"
     if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
-    expected = f"{_epsilon(means.central_epsilon)} (δ = {means.central_delta:.2g})"
+    expected = f"ε = {means.central_epsilon:.3g} (δ = {means.central_delta:.2g})"
     return f"{worst} Expected: whoever sees only the totals is held to {expected}."
 
 
@@ -140,6 +132,7 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     if not study.protocol.publishes_values:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
+    facts["privacy"] = f"{in_all(study.disclosures)}. {in_words(study.disclosures)}"
     notes = [note.text for note in study.protocol.notes(study.setting)]
     warnings = list(study.protocol.prospects(study.setting))
     facts |= {"records": records} | ({"notes": notes} if notes else {})

@@ -9,7 +9,7 @@ from mpc_rr.errors import listing, plain, plain_lines
 from mpc_rr.privacy.disclosures import Unstated
 from mpc_rr.publication.parts import Cell, Listing, Publication, Table
 from mpc_rr.schema import Schema
-from mpc_rr.show.words import HIDDEN, Words, absences, number, price
+from mpc_rr.show.words import CANNOT_BE_TOLD, WHY_NOT_TOLD, Words, absences, number, price
 
 MOST_TABLES = 6
 """So many tables of cells are shown; the others are in the folder."""
@@ -118,17 +118,22 @@ def _shares(tables: list[Table], words: Words) -> list[RenderableType]:
     for table in tables:
         (axis,) = table.axes
         nothing = (None,) * len(table.values)
-        cells = zip(axis.categories, table.values, table.low or nothing, table.high or nothing,
-                    strict=True)  # fmt: skip
-        for place, (category, value, *ends) in enumerate(cells):
+        cells = zip(axis.categories, table.values, words.cells(table), table.untold,
+                    table.low or nothing, table.high or nothing, strict=True)  # fmt: skip
+        for place, (category, value, text, untold, *ends) in enumerate(cells):
             texts = (
                 words.attribute(axis.attribute) if place == 0 else "",
                 words.category(axis.attribute, category),
-                HIDDEN if value is None else number(value, table.kind),
+                text,
                 *((number(end, table.kind) for end in ends) if limits else ()),
             )
-            shown.add_row(*map(Text, texts), _bar(value, table))
-    return [shown]
+            shown.add_row(*map(Text, texts), _bar(None if untold else value, table))
+    return [shown, *_why_not_told(tables)]
+
+
+def _why_not_told(tables: list[Table]) -> list[Text]:
+    untold = any(any(table.untold) for table in tables)
+    return [Text(f"{CANNOT_BE_TOLD}: {WHY_NOT_TOLD}.", style="dim")] if untold else []
 
 
 def _bar(value: float | None, table: Table) -> ProgressBar:
@@ -151,6 +156,7 @@ def _tables(tables: list[Table], words: Words) -> list[RenderableType]:
             labels = [words.category(a.attribute, n) for a, n in zip(rows, names, strict=True)]
             shown.add_row(*map(Text, (*labels, *cells[start : start + width])))
         parts.append(shown)
+    parts += _why_not_told(tables[:MOST_TABLES])
     if len(tables) > MOST_TABLES:
         more = len(tables) - MOST_TABLES
         parts.append(Text(f"… and {more} more tables, in the result folder"))

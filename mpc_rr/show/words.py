@@ -5,11 +5,25 @@ import math
 from collections.abc import Sequence
 
 from mpc_rr.errors import listing, plain
-from mpc_rr.privacy.disclosures import Privacy
-from mpc_rr.publication.parts import Absence, Cell, Column, Kind, Listing, Participation, Table
+from mpc_rr.privacy.costs import Privacy
+from mpc_rr.privacy.sentences import in_all
+from mpc_rr.publication.parts import (
+    NOTHING_TOLD,
+    Absence,
+    Cell,
+    Column,
+    Kind,
+    Listing,
+    Participation,
+    Table,
+)
 from mpc_rr.schema import Schema
 
 CANNOT_BE_TOLD = "–"
+WHY_NOT_TOLD = (
+    "cannot be told at this budget: the 95 % limits leave more than "
+    f"{100 * NOTHING_TOLD:.0f} % of all shares possible"
+)
 HIDDEN = "hidden"
 ABSENCE = {
     "excluded": "left out, by the coordinator's word",
@@ -52,15 +66,8 @@ def number(value: float | None, kind: Kind) -> str:
 def price(privacy: Privacy) -> str:
     """What taking part cost each party, in a sentence or two."""
     if privacy.local_epsilon is None:
-        by_itself = "No ε bounds what taking part tells of one person."
-        added_up = all(event.added_up for event in privacy.events)
-        return privacy.in_words.replace(" is seen", " was seen") if added_up else by_itself
-    most = "at most " if any(event.at_most for event in privacy.events) else ""
-    failing = f" (δ = {privacy.local_delta:.2g})" if privacy.local_delta else ""
-    rests = "" if privacy.local_withstands is None else ", on a condition"
-    cost = f"{most}ε = {privacy.local_epsilon:.3g}{failing} in all{rests}."
-    spent = f"Taking part cost each party {cost}"
-    return f"{spent} {privacy.in_words}"
+        return privacy.in_words
+    return f"Taking part cost each party {in_all(privacy.events)}. {privacy.in_words}"
 
 
 def _between(low: Cell, high: Cell) -> str:
@@ -122,8 +129,11 @@ class Words:
         return f"{'Counts' if table.kind == 'count' else 'Shares'} of {names}"
 
     def cells(self, table: Table) -> list[str]:
-        """The values of a table, cell by cell."""
-        return [HIDDEN if v is None else number(v, table.kind) for v in table.values]
+        """The values of a table, cell by cell: those that the answers tell."""
+        return [
+            HIDDEN if v is None else number(None if untold else v, table.kind)
+            for v, untold in zip(table.values, table.untold, strict=True)
+        ]
 
 
 def absences(people: Participation, most: int | None = None) -> list[tuple[str, str]]:

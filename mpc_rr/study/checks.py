@@ -2,14 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from mpc_rr.crypto.identity import is_sound_key
 from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
+from mpc_rr.estimation.planning import LARGEST_TOTAL
 from mpc_rr.network.envelope import NAME_RULE, is_name
+from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import UnknownProtocol, kind_of
 from mpc_rr.study.definition import Study
@@ -137,9 +139,24 @@ def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
 def _check_protocol(study: Study) -> None:
     try:
         study.protocol.check(study.setting)
-        study.protocol.stated(study.setting)
+        _check_total(study.protocol.stated(study.setting))
     except InputError as error:
         raise ScenarioError(f"protocol: {error}") from None
     except Exception as error:
         what = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
         raise ScenarioError(f"protocol: {study.protocol.name} cannot check it: {what}") from error
+
+
+def _check_total(events: Sequence[Disclosure]) -> None:
+    """Answers that each protect somebody may protect nobody together.
+
+    Of what leaves a party under its name; what is only added up has limits of its own.
+    """
+    named = [event.cost for event in events if not event.added_up and not math.isinf(event.cost)]
+    total = math.fsum(named)
+    if total > LARGEST_TOTAL:
+        raise InputError(
+            f"ε = {total:.3g} for all answers together protects nobody (at most {LARGEST_TOTAL:g} "
+            "is allowed): randomize more, ask fewer questions, or let each party answer some of "
+            "them (rr_views)"
+        )

@@ -33,7 +33,8 @@ def test_a_party_can_see_what_it_would_cost(small, here):
     assert "“sport”: randomized: with probability 0.6 as it is, else one of 2 drawn evenly" in said
     assert "under the name you take part with (random, unless you give one); ε = 1.39" in said
     assert "For your whole record: ε = " in said
-    assert "Someone who starts at 50:50 on a guess about you can become at most 95.7 % sure" in said
+    assert "between two whole records can become at most 95.7 % sure which is yours" in said
+    assert "any one answer can become at most 84.6 % sure (ε = 1.7), as long as" in said
     code, out, err = here(
         "party", small / "random.toml", "--explain", "--budget", "1", "--state", small / "me",
         "--json",
@@ -82,7 +83,7 @@ def test_queries_and_invented_people(finished, here):
     assert answer["interval"][0] <= answer["count"] <= answer["interval"][1]
     assert answer["share"] == pytest.approx(answer["count"] / 5)
     code, out, _ = here("query", finished, "sport=yes")
-    assert "of 5 respondents" in out
+    assert "5 respondents" in out
     made = finished.parent / "made.csv"
     code, out, _ = here("synthesize", finished, "--rows", 30, "--out", made, "--seed", 1)
     assert code == 0
@@ -115,9 +116,10 @@ def test_a_ledger_says_on_what_its_epsilon_rests(tmp_path, here):
     with StoredAccount.open(tmp_path / "mine") as account:
         account.charge(noisy, (0, 1))
     _, out, _ = here("ledger", tmp_path / "mine")
-    said, rests = " ".join(out.split()), "s long as at most 24 parties pool what they know"
-    assert f"against whoever sees all that was sent: ε = 1, a{rests} In all" in said
-    assert f"A{rests}, someone who starts at 50:50" in said
+    said, rests = " ".join(out.split()), "as long as at most 24 parties pool what they know"
+    assert f"against whoever sees all that was sent: ε = 1, {rests}" in said
+    assert f"of any one answer: ε = 1, {rests} and the coordinator follows the protocol In" in said
+    assert f"This holds {rests}" in said
     _, out, _ = here("ledger", tmp_path / "mine", "--json")
     assert json.loads(out)["local_withstands"] == 24
 
@@ -156,3 +158,52 @@ def test_what_is_no_receipt_of_this_run_accuses_nobody(finished, here, tmp_path)
     code, _, err = here("verify", finished, "--receipt", tmp_path / "none.jsonl")
     assert code == 2
     assert_one_line(err, "is not a receipt of this study")
+
+
+def test_a_budget_limits_all_answers_together_before_a_party_joins(small, here):
+    """Each answer stays below it (ε = 1.39 and 1.7), both together do not. There is no broker."""
+    (small / "random.toml").write_text(RANDOMIZED)
+
+    def takes_part(budget):
+        return here(
+            "party", small / "random.toml", "--broker", "mqtt://127.0.0.1:1", "--budget", budget,
+            "--csv", small / "people.csv", "--row", "1", "--yes",
+        )  # fmt: skip
+
+    code, _, err = takes_part("2")
+    assert code == 2
+    assert "all answers together would cost ε = 3.09; " in err
+    assert "exceeds the budget of 2" in err
+    assert "127.0.0.1" not in err
+    _, _, err = takes_part("4")
+    assert "exceeds the budget" not in err
+    assert "127.0.0.1" in err  # it went as far as the broker
+
+
+def test_a_budget_limits_all_studies_together(small, here):
+    for name in ("first", "second"):
+        text = RANDOMIZED.replace('"small"', f'"{name}"')
+        (small / f"{name}.toml").write_text(text)
+    with StoredAccount.open(small / "mine") as account:
+        account.charge(load_scenario(small / "first.toml").study, (0, 1))
+    options = ("--explain", "--state", small / "mine", "--budget")
+    code, _, err = here("party", small / "second.toml", *options, "4")
+    assert code == 2
+    assert_one_line(err, "with ε = 3.09 spent before, the total 6.18 exceeds the budget of 4")
+    code, out, _ = here("party", small / "second.toml", *options, "7")
+    assert code == 0
+    said = " ".join(out.split())
+    assert "After this study: ε = 6.18 in all, ε = 3.41 for any one answer." in said
+
+
+def test_a_query_of_which_nothing_can_be_said_has_no_number(small, here):
+    (small / "random.toml").write_text(
+        RANDOMIZED.replace("keep = 0.6", "keep = 0.001") + '[data]\ncsv = "people.csv"\n'
+    )
+    code, _, err = here(
+        "run", small / "random.toml", "--transport", "memory", "--out", small / "run", "--json"
+    )
+    assert code == 0, err
+    code, out, _ = here("query", small / "run", "sport=yes")
+    said = " ".join(out.split())
+    assert ": cannot be told at this budget for these 5 respondents; with 95% confidence" in said

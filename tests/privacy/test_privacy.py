@@ -12,19 +12,32 @@ from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.privacy import shuffling
 from mpc_rr.privacy.disclosures import Disclosure, Recorded
 from mpc_rr.privacy.ledger import Ledger, OverdrawnError
-from mpc_rr.privacy.odds import certainty, in_words
+from mpc_rr.privacy.odds import certainty
+from mpc_rr.privacy.sentences import becomes, odds
 
 
 def test_plain_odds():
     assert certainty(0) == 0.5
     assert certainty(math.log(3)) == pytest.approx(0.75)
     assert certainty(1e6) == 1.0
-    assert in_words(math.log(62 / 38), you=True) == (
-        "Someone who starts at 50:50 on a guess about you can become at most 62 % sure of it from "
-        "all of your randomized answers."
+    assert becomes(math.log(3)) == "at most 75 % sure"
+    assert becomes(20) == "practically certain"
+    epsilon = math.log(62 / 38)
+    assert odds(epsilon, epsilon, you=True) == (
+        "Someone who starts at 50:50 on a guess about you, at one answer or at all of them, can "
+        "become at most 62 % sure of it from all of your randomized answers."
     )
-    assert "No ε bounds" in in_words(math.inf)
-    assert "practically certain" in in_words(20)
+
+
+def test_certainty_of_the_whole_record_is_not_said_of_one_answer():
+    """Six answers at ε = 1.6 were "practically certain of the truth": each alone has 83 %."""
+    said = odds(9.81, math.log(3))
+    whole, one = said.split(". ")
+    assert "between two whole records can become practically certain" in whole
+    assert one.startswith("A 50:50 guess at any one answer can become at most 75 % sure (ε = 1.1)")
+    assert "protects almost nothing" not in said
+    assert odds(20, 20).startswith("This ε protects almost nothing: someone who starts at 50:50")
+    assert "can become practically certain, too (ε = 15)" in odds(20, 15)
 
 
 @given(st.integers(2, 6), st.floats(0.05, 0.95), st.floats(0.01, 0.99))
@@ -92,6 +105,7 @@ def test_the_ledger_adds_up_in_its_readings():
     assert reading.central == pytest.approx(3.0 + shuffling.numerical(1.0, 10_000, 1e-6))
     assert reading.delta == 1e-6
     assert "98.2 % sure" in ledger.in_words()
+    assert reading.answers == {"age": reading.local}
     assert reading.accountant.startswith("sequential composition")
 
 

@@ -12,7 +12,7 @@ from mpc_rr.agents.account import Account, StoredAccount
 from mpc_rr.agents.consent import consent_to
 from mpc_rr.crypto import shamir
 from mpc_rr.network.envelope import decode
-from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.costs import Privacy
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_joint import RRJoint
@@ -113,7 +113,7 @@ def test_every_masked_sum_says_how_many_may_pool_what_they_know(inner, outer):
 
 
 NOISY = RRClusters(epsilon=1.0, dependence=ExactPairs(noise_epsilon=1.0))
-IF = "s long as at most 24 parties pool what they know"
+IF = "as long as at most 24 parties pool what they know and the coordinator follows the protocol"
 
 
 def test_an_epsilon_that_rests_on_the_noise_of_others_is_never_said_without_its_condition(tmp_path):
@@ -123,27 +123,29 @@ def test_an_epsilon_that_rests_on_the_noise_of_others_is_never_said_without_its_
     said = consent_to(study, Account())
     assert (said.epsilon, said.withstands, said.total_withstands) == (pytest.approx(2.0), 24, 24)
     for words in (said.in_words, said.total_in_words, Privacy.of(study.disclosures).in_words):
-        assert f"A{IF}, someone who starts at 50:50" in words
-        assert words.endswith("; if more do, no ε bounds it.")
+        assert "Someone who starts at 50:50" in words
+        assert words.endswith(f" This holds {IF}; otherwise no ε bounds it.")
     screen = io.StringIO()
     show_consent(Console(file=screen, width=1000), said)
     assert re.search(
-        f"For your whole record: ε = 2 \\(.*\\), on a condition. A{IF}", screen.getvalue()
+        f"For your whole record: ε = 2 \\(.*\\), on a condition. .* This holds {IF}; otherwise",
+        screen.getvalue(),
     )
 
     result = run_study(study, random_records(N, SIZES), transport="memory", seed=1)
     found = result.publication.privacy
     assert found.local_withstands == 24
-    assert f"in all, on a condition. A{IF}" in price(found)
+    assert re.search(rf"ε = 2 \(δ = .*\), on a condition\. .* This holds {IF};", price(found))
     write_results(result, tmp_path / "run")
-    assert f"whoever sees all that a party sent, a{IF}" in report(tmp_path / "run")
+    assert f"whoever sees all that a party sent, {IF}" in report(tmp_path / "run")
 
     with StoredAccount.open(tmp_path / "books") as account:
         account.charge(study, (0, 0))
-        assert f"A{IF}" in account.ledger.in_words()
+        assert IF in account.ledger.in_words()
         later = consent_to(make_study(N, SIZES, name="later", protocol=NOISY), account)
     show_consent(Console(file=screen, width=1000), later)
-    assert f"After this study: ε = 4, a{IF}." in screen.getvalue()
+    said = f"After this study: ε = 4 in all, ε = 4 for any one answer, {IF}."
+    assert said in screen.getvalue()
 
 
 @pytest.mark.parametrize("protocol", [RRPairs(epsilon=1.0), ExactPairs(), RRJoint(epsilon=1.0)])

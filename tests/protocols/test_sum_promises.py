@@ -34,7 +34,7 @@ from mpc_rr.errors import Refused, ScenarioError
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.envelope import decode
 from mpc_rr.network.vectors import unpack_bits
-from mpc_rr.privacy.disclosures import Privacy
+from mpc_rr.privacy.costs import Privacy
 from mpc_rr.privacy.graph_parameters import LEAST_OTHERS
 from mpc_rr.privacy.shuffling import numerical
 from mpc_rr.protocols.exact_pairs import ExactPairs

@@ -42,7 +42,7 @@ class Checker(HTMLParser):
 @pytest.mark.parametrize(
     ("protocol", "shows"),
     [
-        (ExactPairs(), ["no bound", "<h2>Tables</h2>", "a0 by a1"]),
+        (ExactPairs(), ["none: exact counts", "<h2>Tables</h2>", "a0 by a1"]),
         (RRViews(epsilon=2.0), ["<h2>Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
         (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± 4.0</span>"]),
         (

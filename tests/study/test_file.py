@@ -170,3 +170,30 @@ def test_a_study_made_in_python_with_options_of_another_kind_is_told_so():
 def test_numbers_of_numpy_are_numbers():
     of_numpy = make_study(np.int64(5), protocol=RRIndependent(keep=np.float64(0.5)))
     assert of_numpy.digest == make_study(5, protocol=RRIndependent(keep=0.5)).digest
+
+
+MANY = """
+title = "Many questions"
+[protocol]
+name = "rr_independent"
+keep = 0.7
+[parties]
+count = 100
+"""
+
+
+def test_all_answers_together_have_a_limit_and_not_only_each(tmp_path):
+    """Forty answers of ε = 1.7 each were in order: 69 for the record."""
+    asked = "".join(f'[schema.q{k}]\ncategories = ["no", "yes"]\n' for k in range(40))
+    with pytest.raises(ScenarioError, match=r"protocol: ε = 69\.4 for all answers together prot"):
+        load(tmp_path, MANY + asked)
+    fewer = "".join(f'[schema.q{k}]\ncategories = ["no", "yes"]\n' for k in range(30))
+    assert len(load(tmp_path, MANY + fewer).study.disclosures) == 30
+    some = MANY.replace('"rr_independent"\nkeep = 0.7', '"rr_views"\nepsilon = 2.0')
+    assert load(tmp_path, some + asked).study.protocol.name == "rr_views"
+
+
+def test_studies_that_were_run_beyond_the_limit_can_still_be_read():
+    """So that their results can be verified."""
+    study = make_study(10, (2,) * 40, protocol=RRIndependent(keep=0.7))
+    assert study_from_json(study_json(study)).digest == study.digest

@@ -146,6 +146,10 @@ class Summing(StudyProtocol, frozen=True):
             return None
         return self.options_in(study).withstands(study.fewest, study.expected)
 
+    def trusts_coordinator(self, study: Setting) -> bool:
+        """Whether what a party adds is hidden only if the coordinator follows the protocol."""
+        return self.masked(study.expected) and not self.malicious(study)
+
     def _least_group(self, study: Setting) -> int:
         """Over how few parties there may be a total, before it is known who comes."""
         if not self.malicious(study):
