@@ -8,7 +8,7 @@ listens on loopback unless told otherwise, keeps its files in a temporary folder
 import contextlib
 import errno
 import json
-import re
+import logging
 import secrets
 import shutil
 import socket
@@ -37,14 +37,20 @@ from mpc_rr.network import broker_guard
 from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.rights import (
     COORDINATOR_INVITATION,
+    MOST_STORED,
     PARTY_INVITATION,
     BrokerKeys,
     draw_mailbox,
 )
 from mpc_rr.randomness import SystemRandomness
 
+LOGGER = logging.getLogger("mpc_rr.network")
 START_S = 15.0
 STOP_S = 10.0
+LEAST_FREE_MB = 64
+"""With much less on its disk a broker starts, and then loses messages."""
+FORGOTTEN_S = 300
+"""A session without a connection for so long is forgotten."""
 AWAKE_S = 1.0 if sys.platform == "win32" else None
 """How often to look whether Ctrl-C was pressed: on Windows nothing else interrupts a wait."""
 LOOPBACK = "127.0.0.1"
@@ -67,8 +73,12 @@ max_connections: 20000
 max_subscriptions: 16
 # A line of the NATS protocol, which nobody speaks here; the longest would hold a token.
 max_control_line: 4KB
-jetstream {{ store_dir: {store} }}
-mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, stream_replicas: {replicas}{tls} }}
+# What the account may store. By itself NATS offers three quarters of what is free on the disk, and
+# lets nobody in if the account may have more.
+jetstream {{ store_dir: {store}, max_file_store: {most_stored} }}
+# Our sessions end with their connections. Those that somebody leaves behind end after a while.
+mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, consumer_inactive_threshold: {forgotten}
+  stream_replicas: {replicas}{tls} }}
 {cluster}
 {rights}"""
 
@@ -120,9 +130,8 @@ def serve_broker(
     with _running(host, port, keys, tls) as (addresses, guard):
         ready(addresses)
         _wait_for_its_end(guard)
-        assert guard.stdout is not None
-        log = guard.stdout.read().decode(errors="replace")
-        raise BrokerError(f"the broker ended by itself: {_last_words(log, guard.returncode)}")
+        why = _last_line(_end(guard)) or _stopped(guard)
+        raise BrokerError(f"the broker ended by itself: {why}")
 
 
 def _wait_for_its_end(guard: "subprocess.Popen[bytes]") -> None:
@@ -148,10 +157,16 @@ def _running(
     chosen, guard = _start(settings, port)
     try:
         addresses = _addresses(keys, reachable(host), chosen, tls=bool(tls), pin=pin)
-        _open(addresses.parties)
+        if not _opened(addresses.parties):
+            why = _last_line(_end(guard)) or "why, it does not say"
+            raise BrokerError(
+                f"the embedded broker does not let anybody in at {addresses.parties.where}: {why}"
+            )
         yield addresses, guard
     finally:
-        _end(guard)
+        said = _last_line(_end(guard))
+        if said:
+            LOGGER.warning("the embedded broker complained: %s", said)
 
 
 def _pin(keys: BrokerKeys, tls: bool | TlsFiles) -> str | None:
@@ -285,6 +300,8 @@ class _Settings(msgspec.Struct, frozen=True):
             CONFIGURATION.format(
                 name=self.name,
                 store=_path(folder / "jetstream"),
+                most_stored=MOST_STORED,
+                forgotten=f"{FORGOTTEN_S}s",
                 host=json.dumps(self.host),
                 port=port,
                 replicas=self.replicas,
@@ -324,6 +341,7 @@ def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
     server, folder = executable(), None
     try:
         folder = Path(tempfile.mkdtemp(prefix="mpc-rr-broker-"))
+        _check_room(folder)
         command = [str(server), "--config", str(settings.write(folder, port))]
         return subprocess.Popen(
             [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
@@ -339,6 +357,15 @@ def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
             why = error.strerror or error
             raise BrokerError(f"the embedded broker could not be started: {why}") from None
         raise
+
+
+def _check_room(folder: Path) -> None:
+    free_mb = shutil.disk_usage(folder).free / 1e6
+    if free_mb < LEAST_FREE_MB:
+        raise BrokerError(
+            f"the embedded broker keeps its files in {folder.parent}, where {free_mb:.1f} MB are "
+            f"free, and needs {LEAST_FREE_MB} MB: make room there, or name another folder (TMPDIR)"
+        )
 
 
 def _free_port(host: str, wished: int) -> int:
@@ -361,17 +388,15 @@ def _wait_until_it_answers(guard: "subprocess.Popen[bytes]", host: str, port: in
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if guard.poll() is not None:
-            assert guard.stdout is not None
-            log = guard.stdout.read().decode(errors="replace")
-            raise BrokerError(_why_it_ended(log, host, port, guard.returncode))
+            raise BrokerError(_why_it_ended(guard, host, port))
         with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=1):
             return
         time.sleep(0.02)
     raise BrokerError(f"the embedded broker did not answer at {host}:{port} within {START_S:g} s")
 
 
-def _open(url: BrokerUrl) -> None:
-    """Be the first who connects, alone.
+def _opened(url: BrokerUrl) -> bool:
+    """Be the first who connects, alone; whether it lets us in.
 
     NATS makes what it needs for MQTT when the first comes, and now and then forgets to answer one
     of several who come at the same time.
@@ -387,34 +412,39 @@ def _open(url: BrokerUrl) -> None:
         while not first.is_connected() and time.monotonic() < deadline:
             if first.loop(0.1) != paho.MQTT_ERR_SUCCESS:
                 break
-    if not first.is_connected():
-        raise BrokerError(f"the embedded broker does not let anybody in at {url.where}")
+    let_in = first.is_connected()
     first.disconnect()
+    return let_in
 
 
-def _why_it_ended(log: str, host: str, port: int, code: int) -> str:
+def _why_it_ended(guard: "subprocess.Popen[bytes]", host: str, port: int) -> str:
+    log = _end(guard)
     if "address already in use" in log:
         return _in_use(host, port)
-    return f"the embedded broker could not start on {host}:{port}: {_last_words(log, code)}"
+    why = _last_line(log) or _stopped(guard)
+    return f"the embedded broker could not start on {host}:{port}: {why}"
 
 
-def _last_words(log: str, code: int) -> str:
-    """The last line of the broker's log that is not just information, or how it ended."""
-    lines = [line for line in log.splitlines() if line.strip()]
-    telling = [line for line in lines if not re.search(r"\[(INF|WRN|DBG)\]", line)]
-    return telling[-1].split("] ", 2)[-1] if telling else f"it was stopped (code {code})"
+def _last_line(log: str) -> str:
+    """The last thing the broker said, without time and process."""
+    return log.rstrip().rpartition("\n")[2].split("] ", 2)[-1]
 
 
-def _end(guard: "subprocess.Popen[bytes]") -> None:
-    """Close the pipe that keeps the guard up, and wait until it has cleaned up."""
-    if guard.returncode is not None and guard.stdout is not None and guard.stdout.closed:
-        return  # it was ended before
+def _stopped(guard: "subprocess.Popen[bytes]") -> str:
+    return f"it was stopped (code {guard.returncode})"
+
+
+def _end(guard: "subprocess.Popen[bytes]") -> str:
+    """Close the pipe that keeps the guard up, and wait for it: the broker's last words.
+
+    Where very many files are to be removed, the guard goes on with that when we have left.
+    """
     assert guard.stdin is not None
     assert guard.stdout is not None
+    if guard.stdout.closed:
+        return ""  # it was ended before
     guard.stdin.close()
-    try:
+    with guard.stdout, contextlib.suppress(subprocess.TimeoutExpired):
         guard.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        guard.terminate()
-        guard.wait(STOP_S)
-    guard.stdout.close()
+        return guard.stdout.read().decode(errors="replace")
+    return ""

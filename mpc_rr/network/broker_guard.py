@@ -4,19 +4,29 @@ Started by `mpc_rr.network.broker` as a process of its own, with nothing but the
 Its standard input is a pipe whose other end only the owner holds: when the owner closes it or dies,
 however suddenly, the pipe ends; then the broker is stopped and its folder removed.
 
-Usage: broker_guard.py FOLDER COMMAND…   (the broker's output goes to FOLDER/log)
+What the broker says is read, and next to nothing of it kept: strangers make it say much, in lines
+of 64 kB, and no disk may fill with that.
+
+Usage: broker_guard.py FOLDER COMMAND…   (FOLDER is removed in the end)
 """
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
+from collections import deque
 from pathlib import Path
+from typing import IO
 
 STOP_S = 5.0
+LINES, LINE_BYTES = 8, 480
+"""So much is kept. Together it must fit into a pipe: nobody reads that before we have ended."""
+OF_NO_USE = re.compile(rb"\[(INF|WRN|DBG)\]| - \w?id:\d+ - ")
+"""Mere information, and what was wrong with one connection: it never ends a broker."""
 KILL = b"k"
 """Said by the owner: end the broker at once, as a power cut would."""
 
@@ -38,10 +48,10 @@ def _stop_when_owner_is_gone(broker: "subprocess.Popen[bytes]") -> None:
 
 
 def main(folder: Path, command: list[str]) -> int:
-    """Run ``command`` until the owner is gone or it ends; its last lines are our output."""
+    """Run ``command`` until the owner is gone or it ends; its last words are our output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        return _run(folder / "log", command)
+        return _run(command)
     except OSError as error:
         _tell(f"{command[0]}: {error.strerror}".encode())
         return 1
@@ -49,14 +59,28 @@ def main(folder: Path, command: list[str]) -> int:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(log: Path, command: list[str]) -> int:
-    with log.open("wb") as output:
-        broker = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+def _run(command: list[str]) -> int:
+    broker = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     signal.signal(signal.SIGTERM, lambda *_: _stop(broker))
     threading.Thread(target=_stop_when_owner_is_gone, args=(broker,), daemon=True).start()
+    assert broker.stdout is not None
+    words = _last_words(broker.stdout)
     code = broker.wait()
-    _tell(log.read_bytes()[-2000:])
+    _tell(words)
     return code
+
+
+def _last_words(output: IO[bytes]) -> bytes:
+    """Read all that the broker says; the beginnings of its last lines that may tell why it ends."""
+    kept: deque[bytes] = deque(maxlen=LINES)
+    at_its_beginning = True
+    while part := output.readline(LINE_BYTES):
+        if at_its_beginning and not OF_NO_USE.search(part):
+            kept.append(part.rstrip() + b"\n")
+        at_its_beginning = part.endswith(b"\n")
+    return b"".join(kept)
 
 
 def _tell(words: bytes) -> None:

@@ -73,6 +73,10 @@ LIBRARY = logging.getLogger("mpc_rr.library.mqtt")
 LIBRARY.addHandler(logging.NullHandler())
 LIBRARY.propagate = False
 CONNECT_TIMEOUT_S = 10.0
+KEEPALIVE_S = 10
+"""After so long without a word from the broker it is asked for one, and has as long to answer. So
+a line that is dead, and that nobody has hung up, is noticed after 20 s; a round has 60 s unless a
+study says otherwise. A broker takes a client for dead that is silent for half as long again."""
 ABANDON_S = 1.0
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0
@@ -156,11 +160,13 @@ class MqttConnection:
         coordinator: bool,
         lobby_s: float,
         longest_wait_s: float,
+        keepalive_s: int = KEEPALIVE_S,
     ) -> None:
         self._nodes = deque([url, *url.others])
         self._rng, self._size_limit = rng, size_limit
         self._root, self._coordinator = f"mpc_rr/{study}", coordinator
         self._lobby_s, self._longest_wait_s = lobby_s, longest_wait_s
+        self._keepalive_s = keepalive_s
         self.mailbox = draw_mailbox(rng)
         self._up, self._all = f"{self._root}/coordinator/{self.mailbox}", f"{self._root}/all"
         self._filters = (
@@ -193,6 +199,8 @@ class MqttConnection:
         self._failure: BrokerError | None = None
         self._read = 0
         """How many messages were read from the broker."""
+        self._came_at = -math.inf
+        """When the last message came, or the last acknowledgement of one."""
         self._turns: deque[asyncio.Future[None]] = deque()
         """Those who have a message, and wait for their turn to handle it."""
         self._quiet_until = -math.inf
@@ -283,7 +291,7 @@ class MqttConnection:
             await _close(client)
             raise
         self._client, self._loss = client, asyncio.Event()
-        self._connected_at = asyncio.get_running_loop().time()
+        self._connected_at = self._came_at = asyncio.get_running_loop().time()
         self._online.set()
         LOGGER.debug("connected to %s", self._url.where)
         return client
@@ -301,6 +309,7 @@ class MqttConnection:
             proxy=proxy_settings(self._url.proxy),
             tls_context=self._url.tls_context(),
             timeout=CONNECT_TIMEOUT_S,
+            keepalive=self._keepalive_s,
             queue_type=_no_queue(self._arrived),
             logger=LIBRARY,
             # Without this, Nagle's algorithm and delayed acknowledgements add 40 ms a message.
@@ -558,11 +567,21 @@ class MqttConnection:
                     async with self._one_again:
                         await self._deliver_again(topic, payload)
         except TimeoutError:
-            why = self.cut_off(started) or f"it is there, and answers nothing; {FULL}"
+            why = self.cut_off(started) or self._unanswered(started)
             raise BrokerError(
                 f"the broker at {self._url.where} did not acknowledge a message within "
                 f"{self._longest_wait_s:g} s: {why}"
             ) from None
+
+    def _unanswered(self, since: float) -> str:
+        """What is known where a message was not acknowledged, and no loss was noticed."""
+        if self._came_at > since:
+            return f"the connection stands: something else came over it meanwhile; {FULL}"
+        quiet_s = asyncio.get_running_loop().time() - self._came_at
+        return (
+            "neither a message nor an acknowledgement has come over this connection for "
+            f"{quiet_s:.0f} s; is the line dead, {FULL}"
+        )
 
     async def _deliver_again(self, topic: str, payload: bytes) -> None:
         """Publish what was under way when the connection was lost, after all others that were.
@@ -601,11 +620,13 @@ class MqttConnection:
                 async with asyncio.timeout(STEADY_S):
                     await loss.wait()  # or it would be tried over this connection again and again
             return False
+        self._came_at = asyncio.get_running_loop().time()
         return True
 
     def _arrived(self, message: aiomqtt.Message) -> None:
         """Take a message at once. Nothing of ours is retained: somebody left that here."""
         self._read += 1
+        self._came_at = asyncio.get_running_loop().time()
         if message.retain or not isinstance(message.payload, bytes):
             return
         try:

@@ -8,14 +8,17 @@ import socket
 import subprocess
 import sys
 
+import paho.mqtt.client as paho
 import processes
 import pytest
+import ready_brokers
 
 from mpc_rr.errors import BrokerError
 from mpc_rr.network import broker as broker_module
-from mpc_rr.network import mqtt
+from mpc_rr.network import broker_guard, mqtt, rights
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker, serve_broker
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
 
@@ -186,3 +189,169 @@ async def test_wrong_credentials_are_told_without_showing_them(nats):
         async with connection(wrong).open():
             pass
     assert "hunter2" not in str(raised.value) + repr(wrong)
+
+
+# ── what strangers can bring about ─────────────────────────────────────────────────────────────
+
+LONG = 60_000
+
+
+def refused_login(url):
+    """Somebody without an address, who calls himself by a very long name."""
+    client = paho.Client(paho.CallbackAPIVersion.VERSION2, "c" * 23)
+    client.username_pw_set("u" * LONG, "p")
+    client.connect(url.host, url.port)
+    while client.loop(1.0) == paho.MQTT_ERR_SUCCESS:
+        pass  # until it hangs up
+
+
+async def refused_publications(url, count):
+    """Somebody with the parties' address, who writes where he may not; returns when all came."""
+    async with ready_brokers.client(url, "mailbox-of-mallory") as mallory:
+        for number in range(count):
+            await mallory.publish(f"{'t' * LONG}{number}", b"", qos=0)
+        await mallory.publish("mpc_rr/test/coordinator/mailbox-of-mallory", b"", qos=1)
+
+
+def bytes_in(folder):
+    """What all files take; those that go meanwhile take nothing."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            total += path.stat().st_size
+    return total
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path):
+    """Where embedded brokers have their files."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def server_in(folder):
+    """The process of the broker that has its files here."""
+    command = ["pgrep", "-f", f"^[^ ]*nats-server .*{folder}"]
+    found = subprocess.run(command, capture_output=True, check=True).stdout.split()
+    return int(found[0])
+
+
+def test_refused_logins_fill_no_disk(folder):
+    """Each was a line of 60 kB in a log without bounds: 43 MB a second, by anybody."""
+    with embedded_broker() as broker:
+        for _ in range(1_000):
+            refused_login(broker.parties)
+        assert bytes_in(folder) < 2e6
+
+
+def test_refused_publications_fill_no_disk(folder):
+    with embedded_broker() as broker:
+        asyncio.run(refused_publications(broker.parties, 1_000))
+        assert bytes_in(folder) < 2e6
+
+
+def test_refused_publications_fill_no_disk_of_a_server_with_the_ready_file(folder):
+    with ready_brokers.nats(folder) as broker:
+        asyncio.run(refused_publications(broker.parties, 1_000))
+        assert (folder / "nats.log").is_file()
+        assert bytes_in(folder) < 32e6
+
+
+def test_what_ended_a_broker_is_not_what_it_refused_to_others(folder):
+    def ready(broker):
+        refused_login(broker.parties)
+        os.kill(server_in(folder), signal.SIGKILL)
+
+    with pytest.raises(BrokerError, match=r"ended by itself: it was stopped \(code 247\)$"):
+        serve_broker("127.0.0.1", 0, broker_module.fresh_keys(), tls=False, ready=ready)
+
+
+TALKATIVE = """
+print("[1] 2026/01/01 00:00:00.0 [INF] all is well")
+print("[1] 2026/01/01 00:00:00.0 [FTL] the reason, " + "word " * 1_000_000)
+print("[1] 2026/01/01 00:00:00.1 [ERR] 127.0.0.1:5 - mid:5 - authentication error", end="")
+print(" - User " + "[FTL] u" * 1_000_000)
+"""
+
+
+def test_of_all_that_a_broker_says_a_little_is_kept(tmp_path):
+    command = [broker_guard.__file__, str(tmp_path / "folder"), sys.executable, "-c", TALKATIVE]
+    guard = processes.start([sys.executable, "-I", *command], stdin=subprocess.PIPE)
+    code, said, _ = guard.finish()
+    assert code == 0
+    assert "[FTL] the reason, word word" in said
+    assert len(said.splitlines()) == 1
+    assert len(said) <= broker_guard.LINE_BYTES + 1
+
+
+def test_a_broker_starts_where_less_is_free_than_it_may_store(monkeypatch):
+    """NATS offers three quarters of what is free: with less than 5.3 GiB nobody was let in."""
+    for module in (rights, broker_module):
+        monkeypatch.setattr(module, "MOST_STORED", 2**60)
+    with embedded_broker() as broker:
+        assert broker.parties.port
+
+
+def test_why_nobody_is_let_in_is_told_in_the_brokers_words(monkeypatch, folder):
+    monkeypatch.setattr(rights, "MOST_STORED", 2**60)
+    said = "does not let anybody in at .*: .*insufficient storage resources available"
+    with pytest.raises(BrokerError, match=said), embedded_broker():
+        pass
+    assert not any(folder.iterdir())
+
+
+def test_too_small_a_disk_is_told(monkeypatch, folder):
+    """A study began, and said that nobody was there."""
+    monkeypatch.setattr(broker_module, "LEAST_FREE_MB", 10**12)
+    said = f"keeps its files in {folder}, where .* MB are free, and needs"
+    with pytest.raises(BrokerError, match=said), embedded_broker():
+        pass
+    assert not any(folder.iterdir())
+
+
+def test_a_broker_that_takes_long_to_clean_up_is_not_waited_for(monkeypatch, folder):
+    """With some thousand sessions the guard took longer than that: a trace, and no result."""
+    monkeypatch.setattr(broker_module, "STOP_S", 0)
+    guards = []  # kept, so that nobody complains of one that still runs
+    popen = subprocess.Popen
+
+    def kept(*how, **options):
+        guards.append(popen(*how, **options))
+        return guards[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", kept)
+    with embedded_broker():
+        pass
+    monkeypatch.undo()
+    guards[0].wait(processes.LIMIT_S)
+    assert not left_in(folder)
+
+
+async def leave_a_session(url):
+    client = ready_brokers.client(url, "mleft-behind", clean_session=False)
+    async with client:
+        await client.subscribe("mpc_rr/test/all", qos=1)
+
+
+def consumers_in(folder):
+    return {path for path in folder.rglob("obs/*") if path.is_dir()}
+
+
+async def test_a_session_left_behind_is_forgotten_and_one_in_use_is_not(monkeypatch, folder):
+    monkeypatch.setattr(broker_module, "FORGOTTEN_S", 1)
+    with embedded_broker() as broker:
+        reader, writer = (
+            connection(broker.parties),
+            connection(broker.coordinator, coordinator=True),
+        )
+        end = reader.attach("ann")
+        async with reader.open(), writer.open():
+            in_use = consumers_in(folder)
+            await leave_a_session(broker.parties)
+            left = consumers_in(folder) - in_use
+            assert left
+            await asyncio.to_thread(
+                processes.until, lambda: not left & consumers_in(folder), "it is forgotten"
+            )
+            await writer.attach(COORDINATOR).send(EVERYONE, b"to everyone")
+            assert (await end.recv()).raw == b"to everyone"

@@ -99,6 +99,40 @@ def test_only_the_message_at_which_the_broker_hangs_up_is_blamed():
         raise blamed
 
 
+class Mute(Line):
+    """A connection over which nothing is acknowledged, and nobody hangs up."""
+
+    async def publish(self, topic, payload, **_):
+        await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize(
+    ("something_comes", "says"),
+    [
+        (False, "nor an acknowledgement has come over this connection for 70 s; is the line dead"),
+        (True, "the connection stands: something else came over it meanwhile; or is its store"),
+    ],
+)
+def test_of_a_message_that_is_not_acknowledged_no_more_is_said_than_is_known(something_comes, says):
+    """It said that the broker was there, over a line that was dead."""
+    beat = aiomqtt.Message("mpc_rr/test/all", b"", 0, retain=False, mid=1, properties=None)
+
+    async def main():
+        carrier = connection()
+        connected(carrier)
+        carrier._client = Mute(carrier, None)
+        carrier._arrived(beat)
+        await asyncio.sleep(10)
+        sending = asyncio.create_task(carrier.publish("topic", b"message"))
+        await asyncio.sleep(5)
+        if something_comes:
+            carrier._arrived(beat)
+        await sending
+
+    with pytest.raises(BrokerError, match=says):
+        run_virtual(main())
+
+
 def test_what_is_for_everyone_is_never_put_together():
     """Once two announcements of the same moment were, and nobody took them apart."""
     letters = [b"one" * 50, b"two" * 50]
