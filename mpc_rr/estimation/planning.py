@@ -111,7 +111,10 @@ def plan(
         designs["clusters"] = (rr_clusters(sizes, clusters, spent), "each cluster as one value")
     plans = [
         Plan(
-            name, what, epsilon, _mean(design_pair_errors(d, n, known)),
+            name,
+            what,
+            epsilon,
+            _mean(design_pair_errors(d, n, known)),
             max(m.epsilon for m in d.matrices),
         )  # fmt: skip
         for name, (d, what) in designs.items()

@@ -3,6 +3,7 @@
 import math
 
 from mpc_rr.publication.answers import Answer
+from mpc_rr.publication.parts import tells_nothing
 
 
 def answer_lines(answer: Answer) -> list[str]:
@@ -22,6 +23,8 @@ def _respondents(answer: Answer) -> str:
     if answer.share is None:
         known = answer.interval is not None
         return f"between {_whole(answer.interval)} of {whom}, for sure" if known else ""
+    if answer.n and answer.interval is not None and tells_nothing(*answer.interval, answer.n):
+        return f"cannot be told at this budget for these {whom}"
     if answer.count is None:
         return f"{answer.share:.1%} of {whom}"
     return f"{answer.count:,.0f} of {whom} ({answer.share:.1%})"

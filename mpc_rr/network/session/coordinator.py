@@ -70,8 +70,8 @@ names decide between equal records. Since 2, tables of blocks are rounded, and d
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
 sum, disclosures say how many parties may pool what they know, receipts are not said to show why an
 answer is missing, dependences and shares have limits that hold near 0 and 1, who gave no answer to
-a question has no rank, and sentences quote the names of attributes. Where a rule or a published sentence changes, this goes up, and what older
-folders hold in other words is no contradiction."""
+a question has no rank, and sentences quote the names of attributes. Where a rule or a published
+sentence changes, this goes up, and what older folders hold in other words is no contradiction."""
 
 
 class CoordinatorSession(ABC):
