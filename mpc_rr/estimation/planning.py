@@ -116,7 +116,7 @@ def plan(
             epsilon,
             _mean(design_pair_errors(d, n, known)),
             max(m.epsilon for m in d.matrices),
-        )  # fmt: skip
+        )
         for name, (d, what) in designs.items()
     ]
     views = best_views(sizes, epsilon)
