@@ -23,6 +23,7 @@ from mpc_rr.errors import (
     quoted,
     unprintable,
 )
+from mpc_rr.network.envelope import WIRE_VERSION
 from mpc_rr.privacy.disclosures import Masked
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -301,6 +302,7 @@ def test_a_study_of_formulas_is_verified_asked_and_synthesized(tmp_path, here, p
 def test_sheets_with_formulas_of_before_still_hold(tmp_path, monkeypatch):
     """A folder whose sheets were written as they came is not damaged."""
     monkeypatch.setattr(earlier, "LIMITS", 0)  # it is of now, but for its sheets
+    monkeypatch.setitem(earlier.RULES_WITH_WIRE, WIRE_VERSION, 0)
     study = formula_study(ExactPairs())
     result = run_study(study, random_records(6, (3, 2)), transport="memory")
     file = write_results(result, tmp_path / "run")
