@@ -41,7 +41,7 @@ from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.ending import Ending, published, who_took_part
 from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
-from mpc_rr.publication.sheets import as_before
+from mpc_rr.publication.sheets import as_before, as_unsplit
 from mpc_rr.results import earlier, format1
 from mpc_rr.results.absences import with_reasons
 from mpc_rr.results.alike import alike, texts_alike
@@ -149,6 +149,8 @@ UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 NO_FORMULAS = 2
 """Since these rules, and some time before, no cell of a sheet is a formula."""
+NO_SPLITS = 3
+"""Since these none becomes one where its line is split at other characters than commas."""
 
 P = TypeVar("P", bound=msgspec.Struct)
 Named = TypeVar("Named", Table, Listing)
@@ -619,6 +621,8 @@ class _Examined:
         """Whether the folder has this sheet, as it is written today or was before."""
         held = self._file(name)
         if texts_alike(held, text):
+            return True
+        if self.rules < NO_SPLITS and texts_alike(held, as_unsplit(text)):
             return True
         return self.rules < NO_FORMULAS and texts_alike(held, as_before(text))
 

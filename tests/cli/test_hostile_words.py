@@ -31,7 +31,7 @@ from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.parts import Sheet
-from mpc_rr.publication.sheets import as_before, as_cell, csv_text, from_cell
+from mpc_rr.publication.sheets import as_before, as_cell, as_unsplit, csv_text, from_cell
 from mpc_rr.results import earlier
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Claim
@@ -235,7 +235,28 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1-1", "-2+3", "@SUM(1)", "\t=1", "＝1+1", "
 def test_no_cell_of_a_sheet_is_a_formula(formula):
     assert csv_text([[formula]]) != csv_text([[f"'{formula}"]])
     ((cell,),) = csv.reader(io.StringIO(csv_text([[formula]]), newline=""))
-    assert cell == f"'{formula}"
+    assert cell.startswith("'")
+    assert from_cell(cell) == formula
+
+
+SPLIT_AT = [";", "\t", "|"]
+SPLIT = ["yes{}=HYPERLINK(A1){}x", 'a{}"=1', "a{}'=1", "a{} +1", 'b{}""{}@SUM(1)', "{}-2+3"]
+
+
+@pytest.mark.parametrize("delimiter", [*SPLIT_AT, ","])
+@pytest.mark.parametrize("split", SPLIT_AT)
+@pytest.mark.parametrize("text", SPLIT)
+def test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_splits_lines(text, split, delimiter):
+    """Where a comma is the decimal sign they split at semicolons, also inside our quotation marks
+    if these do not begin there."""
+    text = text.replace("{}", split)
+    written = csv_text([[text, 1.5, text], [2, text, "x, y"]])
+    for line in csv.reader(io.StringIO(written, newline=""), delimiter=delimiter):
+        bare = [cell for cell in line if not cell.startswith("'")]
+        assert not [c for c in bare if c.strip("\"' ").startswith(("=", "+", "-", "@"))]
+    for line in csv.reader(io.StringIO(written, newline="")):
+        assert len(line) == 3
+        assert text in map(from_cell, line)
 
 
 @pytest.mark.parametrize("number", ["-5", "+1", "-0.25", "-1e-07", "3"])
@@ -243,7 +264,7 @@ def test_numbers_stay_numbers(number):
     assert csv_text([[number, float(number), None]]) == f"{number},{float(number)},\n"
 
 
-TEXTS = st.text() | st.text("'=+-@1e. \t", max_size=6)
+TEXTS = st.text() | st.text("'=+-@1e. \t;|\"", max_size=8)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
@@ -260,6 +281,10 @@ def test_what_stands_in_a_sheet_can_be_read_back(texts):
         plainly = io.StringIO()
         csv.writer(plainly, lineterminator="\n").writerow(texts)
         assert as_before(csv_text([texts])) == plainly.getvalue()
+        if not set(";|\t").intersection("".join(texts)):
+            unsplit = io.StringIO()
+            csv.writer(unsplit, lineterminator="\n").writerow(cells)
+            assert as_unsplit(csv_text([texts])) == unsplit.getvalue()
 
 
 FORMULA_SCHEMA = Schema(
