@@ -2,13 +2,14 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mpc_rr.errors import listing, plain
 from mpc_rr.privacy.disclosures import Privacy
 from mpc_rr.publication.parts import Absence, Cell, Column, Kind, Listing, Participation, Table
 from mpc_rr.schema import Schema
 
+NO_DIGITS = 2.0**53
 CANNOT_BE_TOLD = "–"
 HIDDEN = "hidden"
 ABSENCE = {
@@ -66,10 +67,15 @@ def price(privacy: Privacy) -> str:
 def _between(low: Cell, high: Cell) -> str:
     """An interval, rounded outwards: what is printed holds, too."""
     ends = [
-        rounded(end * 100) / 100 if isinstance(end, float | int) else None
-        for rounded, end in ((math.floor, low), (math.ceil, high))
+        None if end is None or isinstance(end, str | tuple) else _rounded(end, outwards)
+        for outwards, end in ((math.floor, low), (math.ceil, high))
     ]
     return "…".join(number(end, "limit") for end in ends)
+
+
+def _rounded(end: float, outwards: Callable[[float], int]) -> float:
+    """With two digits after the point; as it is where a float has none there."""
+    return end if abs(end) >= NO_DIGITS else outwards(end * 100) / 100
 
 
 class Words:

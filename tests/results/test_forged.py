@@ -921,3 +921,16 @@ def test_a_coordinator_that_signs_older_rules_is_contradicted(tmp_path, monkeypa
 def test_the_rules_with_which_each_version_of_the_wire_began_are_known():
     assert set(earlier.RULES_WITH_WIRE) == set(RUN_BYTES)
     assert earlier.RULES_WITH_WIRE[WIRE_VERSION] <= RULES
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "nan", "inf"])
+@pytest.mark.parametrize("place", ["protocol.epsilon", "protocol.keep", "deadlines.stragglers_s"])
+def test_a_text_that_is_read_as_no_number_is_refused(folders, tmp_path, word, place):
+    """It had the digest of null, and whatever was signed for a study without it was confirmed."""
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    document = json.loads((folder / "study.json").read_text())
+    table, field = place.split(".")
+    document[table][field] = word
+    (folder / "study.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=f"study.json is damaged: {place}: must be a finite"):
+        v.verify(folder)
