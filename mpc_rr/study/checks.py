@@ -9,6 +9,7 @@ import msgspec
 
 from mpc_rr.crypto.identity import is_sound_key
 from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
+from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.envelope import NAME_RULE, is_name
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import UnknownProtocol, kind_of
@@ -55,6 +56,7 @@ def check_study(study: Study) -> None:
             'of type = "numeric"'
         )
     check_words(study)
+    _check_pairs(study)
     _check_protocol(study)
     _check_deadlines(study)
 
@@ -126,6 +128,15 @@ def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(field, inner)
+
+
+def _check_pairs(study: Study) -> None:
+    """Whatever counts categories publishes a table of each pair."""
+    if not study.protocol.publishes_values:
+        try:
+            PairLayout(study.schema.sizes)
+        except InputError as error:
+            raise ScenarioError(f"schema: {error}") from None
 
 
 def _check_protocol(study: Study) -> None:

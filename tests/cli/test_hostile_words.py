@@ -106,10 +106,38 @@ def test_a_study_file_with_what_cannot_be_printed_is_refused_and_the_field_named
 @pytest.mark.parametrize("word", FIELDS)
 @pytest.mark.parametrize(
     "spelled",
-    ["نمی\u200cدانم", "क्\u200dष", "👩🏽\u200d⚕\ufe0f", "10\u202f000\u00a0€", "naïve – Ω", "日本"],
-)
+    ["نمی\u200cدانم", "क्\u200dष", "👩🏽\u200d⚕\ufe0f", "10\u202f000\u00a0€", "naïve – Ω", "日本",
+     "Người Việt", unicodedata.normalize("NFD", "Người Việt ở Huế"), "हिन्दी क्षत्रिय", "ผู้ใหญ่ นี้ ก้ำ",
+     "בְּרֵאשִׁ֖ית בָּרָ֣א", "שָּֽׁ֣", "مُحَمَّدٌ", "ཧཱུྃ རྒྱལ", "ကျွန်ုပ်", "ស្ត្រី", "Ẹ̄́", "ﷺ"],
+)  # fmt: skip
 def test_what_languages_need_may_stand_in_a_study_file(tmp_path, word, spelled):
     load_scenario(written(tmp_path, word, spelled))
+
+
+DRAWN_OVER_OTHERS = {
+    "marks": ("\u0336\u0334\u0489\u20e0" * 240, "more than 5 marks on one letter (U+0334)"),
+    "on a letter with some": ("\u1ebf\u0301\u0302\u0303\u0304", "5 marks on one letter (U+0304)"),
+    "with joiners": ("\u0936" + "\u0301\u200d" * 9 + "\u0936", "more than 5 marks"),
+    "wide": ("\ufdfd", "drawn over others (U+FDFD)"),
+    "wider": ("\U00012031", "drawn over others (U+12031)"),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN_OVER_OTHERS)
+@pytest.mark.parametrize("word", FIELDS)
+def test_what_is_drawn_over_other_words_is_refused(tmp_path, word, kind):
+    """A stack of marks reaches into our lines of the screen."""
+    bad, why = DRAWN_OVER_OTHERS[kind]
+    with pytest.raises(InputError) as refused:
+        load_scenario(written(tmp_path, word, word[:2] + bad + word[2:]))
+    assert f": {FIELDS[word]}" in str(refused.value)
+    assert why in str(refused.value)
+    assert unprintable(str(refused.value)) is None
+
+
+@given(st.text() | st.text("a\u0301\u0336\u20e0\u1ebf\u200d\u0936", max_size=30))
+def test_what_was_made_plain_is(text):
+    assert unprintable(plain(text)) is None
 
 
 @pytest.mark.parametrize(
