@@ -412,13 +412,24 @@ class StoredAccount(Account):
             files = _files_of(folder, persons)
             yield {person: cls(file, budget) for person, file in files.items()}
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything was ever entered."""
+        return self._path.exists()
+
     def _save(self) -> None:
         write_ledger(self._file, self._path)
 
 
 NAMES_KEY = "names.key"
 """The file with the key of the names of a folder's ledgers."""
+LEDGERS = "person-*.json"
 KEYED_NAME = re.compile(r"person-[0-9a-f]{40}\.json")
+
+
+def ledgers_in(folder: Path) -> int:
+    """How many people have a ledger in a folder of many."""
+    return sum(1 for _ in folder.glob(LEDGERS))
 
 
 def _files_of(folder: Path, persons: Iterable[str]) -> dict[str, Path]:
@@ -451,7 +462,7 @@ def _names_key(folder: Path) -> bytes:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise StateError(f"{file} cannot be used ({why}); put back a copy of it") from None
-    if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob("person-*.json")):
+    if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob(LEDGERS)):
         raise StateError(
             f"{file} is missing: without it nobody can tell whose the ledgers in {folder} are; "
             "put back a copy of it"
@@ -500,7 +511,7 @@ def _check_whose(folder: Path, *, by_id: bool) -> None:
         raise StateError(
             f"{folder} keeps the ledger of a single person; a host needs a folder of its own"
         )
-    if not by_id and any(folder.glob("person-*.json")):
+    if not by_id and any(folder.glob(LEDGERS)):
         raise StateError(f"{folder} keeps the ledgers of many; say whose it is with --id")
 
 
