@@ -25,7 +25,7 @@ SIGNS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
 FORMULA = re.compile(f"'*[{SIGNS}\t\r\n]")
 """After how many apostrophes."""
 NUMBER = re.compile(r"'*[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
-SPLITS = ";|\t\r\n"
+SPLITS = ";\t\r\n"
 """At what a line may be split, besides commas, which are always in quotation marks."""
 AFTER_SPLIT = f"(?<=[{SPLITS}]){{}}(?=['\"\\s]*[{SIGNS}])"
 BARE, GUARDED = re.compile(AFTER_SPLIT.format("")), re.compile(AFTER_SPLIT.format("'"))
