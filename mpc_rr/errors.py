@@ -125,6 +125,12 @@ VARIATIONS = frozenset(map(chr, range(0xFE00, 0xFE10)))
 JOINERS = "\u200c\u200d"
 """Invisible, but spelling: Persian, Indian scripts and composed emoji need them, inside a word."""
 
+WIDE = frozenset("\u2e3b\ufdfd\U00012031\U00012219\U0001242b")
+"""Drawn over a good part of the line, whatever stands there: the widest of Unicode."""
+MOST_MARKS = 5
+"""So many may stand on one letter (Hebrew with points and accents); more are drawn over other
+lines."""
+
 
 def _joins(text: str, place: int) -> bool:
     """Whether a joiner stands where a script needs it: between letters, marks or symbols that are
@@ -138,7 +144,30 @@ def hidden(text: str) -> list[int]:
     """Where a text has characters that do not show, on one line, as what they are."""
     if text.isascii() and text.isprintable():
         return []
-    return [place for place, character in enumerate(text) if _is_hidden(text, place, character)]
+    stacked = _stacked(text)
+    return [
+        place
+        for place, character in enumerate(text)
+        if place in stacked or character in WIDE or _is_hidden(text, place, character)
+    ]
+
+
+def _stacked(text: str) -> set[int]:
+    """Where marks stand on a letter that has enough of them, those that it is composed with
+    included."""
+    marks, found = 0, set()
+    for place, character in enumerate(text):
+        if character in JOINERS:
+            continue
+        parts = [unicodedata.category(c) in ("Mn", "Me") for c in _decomposed(character)]
+        marks = sum(parts) + (marks if parts[0] else 0)
+        if parts[0] and marks > MOST_MARKS:
+            found.add(place)
+    return found
+
+
+def _decomposed(character: str) -> str:
+    return character if character.isascii() else unicodedata.normalize("NFD", character)
 
 
 def _is_hidden(text: str, place: int, character: str) -> bool:
@@ -154,15 +183,19 @@ def unprintable(text: str) -> str | None:
     places = hidden(text)
     if not places:
         return None
-    return f"it has a character that cannot be printed (U+{ord(text[places[0]]):04X})"
+    place, code = places[0], f"U+{ord(text[places[0]]):04X}"
+    if text[place] in WIDE:
+        return f"it has a character that is drawn over others ({code})"
+    if place in _stacked(text):
+        return f"it has more than {MOST_MARKS} marks on one letter ({code})"
+    return f"it has a character that cannot be printed ({code})"
 
 
 def plain(text: str) -> str:
     """The same text, fit for a terminal: on one line, what does not show is spelled out."""
-    places = set(hidden(text))
-    return (
-        "".join(_spelled(c) if p in places else c for p, c in enumerate(text)) if places else text
-    )
+    while places := set(hidden(text)):  # what stood beside them may not show any more, either
+        text = "".join(_spelled(c) if p in places else c for p, c in enumerate(text))
+    return text
 
 
 def quoted(name: str) -> str:

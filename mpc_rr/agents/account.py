@@ -17,6 +17,7 @@ before the first message leaves that tells something of its record.
 
 import base64
 import contextlib
+import functools
 import hashlib
 import math
 import os
@@ -38,6 +39,7 @@ from mpc_rr.agents.ledger_file import (
     write_ledger,
 )
 from mpc_rr.agents.locks import flush_folder, locked
+from mpc_rr.agents.person_names import looks
 from mpc_rr.agents.whole_files import clear_unfinished
 from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, derived
 from mpc_rr.errors import Declined, InputError
@@ -82,7 +84,15 @@ class Account:
     @property
     def ledger(self) -> Ledger:
         """Everything disclosed so far, within the budget."""
-        return Ledger(self.budget, [e for took in self.participations for e in took.events])
+        return Ledger(self.budget, [e for took in self.participations for e in self._told(took)])
+
+    def _told(self, took: TookPart) -> list[Disclosure]:
+        """What was disclosed in a study: hidden among others only if there is a single total."""
+        if all(event.hidden_among is None for event in took.events) or not (
+            len(took.runs) > 1 or any(_about_the_same(took, other) for other in self.participations)
+        ):
+            return [*took.events]
+        return [event.alone for event in took.events]
 
     # ── Before a study ─────────────────────────────────────────────────────────────────────────
 
@@ -109,7 +119,8 @@ class Account:
 
     def _others(self, taken: TookPart) -> list[Disclosure]:
         """What was disclosed in all other studies."""
-        return [e for took in self._file.participations if took is not taken for e in took.events]
+        others = (took for took in self._file.participations if took is not taken)
+        return [event for took in others for event in self._told(took)]
 
     def comparable(self, study: Study) -> list[tuple[TookPart, str]]:
         """Earlier participations that a run could be compared with, and what could be learned."""
@@ -119,6 +130,18 @@ class Account:
             for event in study.disclosures
             if took.runs and event.compared is not None
             if took.study == study.name or _shared(event, took.events)
+        ]
+
+    def perhaps_comparable(self, study: Study) -> list[TookPart]:
+        """Earlier participations that a run could be compared with if it asks the same by other
+        names, which nobody can tell from the names."""
+        if not study.comparable:
+            return []
+        known = [took for took, _ in self.comparable(study)]
+        return [
+            took
+            for took in self._file.participations
+            if took.runs and took not in known and any(map(_is_comparable, took.events))
         ]
 
     def has_answered(self, study: Study) -> bool:
@@ -301,14 +324,38 @@ def _shared(event: Disclosure, earlier: Sequence[Disclosure]) -> bool:
     """Whether earlier events are about the same, so that two results could be compared.
 
     One attribute in common is enough: a study need not be repeated as it was to be compared. What
-    is about no attribute by name may be about all of them.
+    is about no attribute by name may be about all of them. Names that look alike are the same.
     """
+    mine = _called(event.attributes)
     return any(
-        not (event.attributes and other.attributes)
-        or not {*event.attributes}.isdisjoint(other.attributes)
-        for other in earlier
-        if other.compared is not None or isinstance(other, Recorded)
+        not (mine and other.attributes) or not mine.isdisjoint(_called(other.attributes))
+        for other in filter(_is_comparable, earlier)
     )
+
+
+def _is_comparable(event: Disclosure) -> bool:
+    return event.compared is not None or isinstance(event, Recorded)
+
+
+def _about_the_same(took: TookPart, other: TookPart) -> bool:
+    """Whether totals of two studies could be compared."""
+    if other is took or not other.runs:
+        return False
+    events = filter(_is_comparable, took.events)
+    return took.study == other.study or any(_shared(event, other.events) for event in events)
+
+
+@functools.lru_cache(maxsize=1024)
+def _called(attributes: tuple[str, ...]) -> frozenset[str]:
+    """What attributes may be taken for: what they look like, in small letters and in capitals, but
+    for signs and spaces."""
+    written = (form for name in attributes for form in (_spelled(name), _spelled(name).upper()))
+    return frozenset(_spelled(look) for form in written for look in looks(form))
+
+
+def _spelled(name: str) -> str:
+    """The letters, marks and digits of a name, if it has any."""
+    return "".join(c for c in name if unicodedata.category(c)[0] in "LMN") or name
 
 
 def _among(took: TookPart) -> str:
@@ -365,13 +412,24 @@ class StoredAccount(Account):
             files = _files_of(folder, persons)
             yield {person: cls(file, budget) for person, file in files.items()}
 
+    @property
+    def begun(self) -> bool:
+        """Whether anything was ever entered."""
+        return self._path.exists()
+
     def _save(self) -> None:
         write_ledger(self._file, self._path)
 
 
 NAMES_KEY = "names.key"
 """The file with the key of the names of a folder's ledgers."""
+LEDGERS = "person-*.json"
 KEYED_NAME = re.compile(r"person-[0-9a-f]{40}\.json")
+
+
+def ledgers_in(folder: Path) -> int:
+    """How many people have a ledger in a folder of many."""
+    return sum(1 for _ in folder.glob(LEDGERS))
 
 
 def _files_of(folder: Path, persons: Iterable[str]) -> dict[str, Path]:
@@ -404,7 +462,7 @@ def _names_key(folder: Path) -> bytes:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise StateError(f"{file} cannot be used ({why}); put back a copy of it") from None
-    if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob("person-*.json")):
+    if any(KEYED_NAME.fullmatch(ledger.name) for ledger in folder.glob(LEDGERS)):
         raise StateError(
             f"{file} is missing: without it nobody can tell whose the ledgers in {folder} are; "
             "put back a copy of it"
@@ -453,7 +511,7 @@ def _check_whose(folder: Path, *, by_id: bool) -> None:
         raise StateError(
             f"{folder} keeps the ledger of a single person; a host needs a folder of its own"
         )
-    if not by_id and any(folder.glob("person-*.json")):
+    if not by_id and any(folder.glob(LEDGERS)):
         raise StateError(f"{folder} keeps the ledgers of many; say whose it is with --id")
 
 

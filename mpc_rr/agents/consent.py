@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from mpc_rr.agents.account import Account
-from mpc_rr.errors import MpcRrError
+from mpc_rr.errors import MpcRrError, listing
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.disclosures import (
     AnyDisclosure,
@@ -85,7 +85,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     in_words: str
     cautions: list[Caution]
     notes: list[str]
-    """What the protocol does not promise."""
+    """What the protocol does not promise, and what the ledger cannot tell."""
     compared: list[Caution]
     """What could be learned by comparing this run with earlier ones of yours."""
     epsilon_said: str
@@ -121,11 +121,12 @@ def consent_to(
     before, planned = account.before(study), account.planned(study)
     spent, adds = before.spent, math.fsum(event.cost for event in planned)
     after = [*before.events, *planned]
-    reading, total = Accountant().read(events), Accountant().read(after)
+    total = Accountant().read(after)
     earlier = [
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
         for took, learned in account.comparable(study)
     ]
+    reading = Accountant().read([event.alone for event in events] if earlier else events)
     if account.has_answered(study):
         earlier.append(Caution(SAME_RECORD, ONCE))
     return Consent(
@@ -149,7 +150,8 @@ def consent_to(
         in_words=in_words(events, you=True),
         cautions=[*study.protocol.cautions(study.setting)],
         notes=[
-            note.text for note in study.protocol.notes(study.setting) if note.severity == "note"
+            *(note.text for note in study.protocol.notes(study.setting) if note.severity == "note"),
+            *_by_other_names(study, account),
         ],
         compared=[*dict.fromkeys(earlier)],
         epsilon_said=in_all(events),
@@ -165,6 +167,17 @@ def consent_to(
         budget=bounded(account.budget),
         refused=_refusal(study, account, record, again=again),
     )
+
+
+def _by_other_names(study: Study, account: Account) -> list[str]:
+    """Attributes are known by their names alone: she must see herself whether they are the same."""
+    earlier = [took.study for took in account.perhaps_comparable(study)]
+    if not earlier:
+        return []
+    learned = "; ".join(dict.fromkeys(e.compared for e in study.disclosures if e.compared))
+    told = "Your ledger tells by the names of attributes whether the same is asked again."
+    before = listing(map(repr, set(earlier)))
+    return [f"{told} If this study asks by other names what {before} asked, {learned}."]
 
 
 ONCE = "taking part only once"

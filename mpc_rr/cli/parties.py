@@ -6,15 +6,16 @@ import re
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 from rich.console import Console
+from rich.markup import escape
 
-from mpc_rr.agents.account import Account, StoredAccount, known_as
+from mpc_rr.agents.account import Account, StoredAccount, known_as, ledgers_in
 from mpc_rr.agents.consent import Consent, consent_to
 from mpc_rr.agents.host import Ends
 from mpc_rr.agents.terms import Terms
@@ -53,6 +54,7 @@ from mpc_rr.errors import (
     ResultsError,
     StudyError,
     listing,
+    plain,
 )
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE, is_party_name
@@ -135,6 +137,7 @@ def party(
         own = _own_record(study, record, csv, row) if asked else None
         whose = person if person is None or csv is None else _persons(csv, person, row, row)[0]
         account = open_ledger.enter_context(_account(state, budget, whose))
+        _note_new_ledgers(state, [account])
         choices = _choices(mask, candidates)
         study.protocol.check_choices(study.setting, choices)
         means = consent_to(study, account, own, choices=choices, language=language, again=again)
@@ -233,6 +236,7 @@ def host(
         with _accounts(state, budget, len(records), persons) as accounts:
             if state is None:
                 _note_no_ledger()
+            _note_new_ledgers(state, accounts)
             terms = {
                 own_name: Terms(
                     coordinator,
@@ -314,6 +318,21 @@ def _note_no_ledger() -> None:
     messages().print(
         "[yellow]Note[/]: without --state nothing is remembered: taking part in a study again may "
         "disclose as much again, and --budget limits this study alone.",
+        highlight=False,
+    )
+
+
+def _note_new_ledgers(state: Path | None, accounts: Sequence[Account]) -> None:
+    """Whoever is spelled otherwise than last time would begin again with nothing spent."""
+    count = sum(isinstance(account, StoredAccount) and not account.begun for account in accounts)
+    known = 0 if state is None or not count else ledgers_in(state)
+    if state is None or not known:
+        return
+    new = "a new ledger begins" if count == 1 else f"{count:,} new ledgers begin"
+    others = "the one that is there" if known == 1 else f"the {known:,} that are there"
+    messages().print(
+        f"[yellow]Note[/]: {new} in {escape(plain(str(state)))}, beside {others}, with nothing "
+        "spent. Whoever took part before must have the same --id as then, capitals included.",
         highlight=False,
     )
 

@@ -1,6 +1,7 @@
 """Counts of all pairs of attributes as one vector, and back."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -8,6 +9,9 @@ from functools import cache, cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from mpc_rr.errors import InputError
+
+MOST_PAIRS = 200_000
 Counts = npt.NDArray[np.int64]
 
 
@@ -16,6 +20,14 @@ class PairLayout:
     """Where the cells of each pair's table stand in the vector of all cells."""
 
     sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """`InputError` if there are too many pairs to go through."""
+        if math.comb(len(self.sizes), 2) > MOST_PAIRS:
+            raise InputError(
+                f"{len(self.sizes):,} attributes have {math.comb(len(self.sizes), 2):,} pairs; "
+                f"more than {MOST_PAIRS:,} are not counted: ask fewer attributes"
+            )
 
     @cached_property
     def pairs(self) -> tuple[tuple[int, int], ...]:

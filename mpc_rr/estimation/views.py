@@ -18,6 +18,7 @@ from functools import lru_cache
 import numpy as np
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.combinations import MOST_ASKED
 from mpc_rr.estimation.designs import check_records
 from mpc_rr.estimation.distribution import Estimate
 from mpc_rr.estimation.latent import CLASSES, Answers, latent_classes
@@ -156,7 +157,13 @@ class SubsetMechanism:
 
 
 def all_views(attributes: int, together: int) -> list[tuple[int, ...]]:
-    """All groups of ``together`` attributes."""
+    """All groups of ``together`` attributes; `InputError` if there are too many to go through."""
+    if math.comb(attributes, together) > MOST_ASKED:
+        raise InputError(
+            f"{attributes:,} attributes have {math.comb(attributes, together):,} views of "
+            f"{together}; more than {MOST_ASKED:,} are not asked: give another together, or ask "
+            "fewer attributes"
+        )
     return list(itertools.combinations(range(attributes), together))
 
 
@@ -167,7 +174,6 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
     """
     if len(sizes) < 2:
         raise InputError("views need at least two attributes")
-    shares = guessed_shares(sizes)
     largest = sorted(sizes, reverse=True)
     candidates = [
         all_views(len(sizes), together)
@@ -178,6 +184,7 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
             and math.prod(largest[:together]) <= LARGEST_VIEW
         )
     ]
+    shares = guessed_shares(sizes)
     best, least = candidates[0], math.inf
     for views in candidates:
         error = sum(view_pair_errors(sizes, views, epsilon, 1, shares))

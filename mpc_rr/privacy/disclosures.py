@@ -103,6 +103,13 @@ class Disclosure(
         return getattr(self, "crowd", None) if self.added_up else None
 
     @property
+    def alone(self) -> "Disclosure":
+        """The same where its totals can be compared: their difference hides it among nobody."""
+        if self.hidden_among is None:
+            return self
+        return msgspec.structs.replace(self, crowd=1)
+
+    @property
     def failing(self) -> float:
         """The δ with which its cost holds."""
         return float(getattr(self, "delta", 0.0))

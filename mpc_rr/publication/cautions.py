@@ -9,6 +9,10 @@ from mpc_rr.publication.ending import Setting
 FEW = 0.5
 """A study that may go on with a smaller part of those expected is said to."""
 
+RANDOMIZED = (
+    "a protocol in which answers are randomized, like rr_joint (a larger k only makes it rarer)"
+)
+
 
 def cautions_of(events: Sequence[Disclosure], study: Setting) -> list[Caution]:
     """What follows from what is disclosed, and from who may take part."""
@@ -69,10 +73,17 @@ def _by_who_takes_part(in_crowd: Sequence[Disclosure], study: Setting) -> list[C
 def _by_event(events: Sequence[Disclosure]) -> list[Caution]:
     found = []
     for event in events:
-        names = ", ".join(map(quoted, event.attributes))
+        named = [*map(quoted, event.attributes)]
+        names = ", ".join(named)
         if isinstance(event, Unstated):
             text = "The author of this protocol does not state what it discloses."
             found.append(Caution(text, "a protocol whose author states it"))
+        if isinstance(event, InGroup):
+            text = (
+                f"If all in your group have the same value of {' or '.join(named)}, everybody "
+                "learns that it is yours, however large the group is."
+            )
+            found.append(Caution(text, RANDOMIZED))
         if isinstance(event, Masked) and event.recommended == "none":
             text = f"No mask is recommended for {names}: it is published as it is, under your name."
             found.append(Caution(text, "a mask of your choice for it (--mask NAME=noise:…)"))

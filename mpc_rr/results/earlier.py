@@ -23,6 +23,8 @@ from mpc_rr.schema import Schema
 
 LIMITS = 3
 """Since these rules dependences have limits."""
+RULES_WITH_WIRE = {1: 0, 2: 3}
+"""The rules with which each version of the wire began: no run of it was made by older ones."""
 DEPENDENCE = "dependence"
 DEPENDENCE_SHEET = "dependence.csv"
 MEASURES = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from mpc_rr.errors import InputError, MpcRrError, ResultsError
+from mpc_rr.errors import InputError, MpcRrError, ResultsError, ScenarioError
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
 from mpc_rr.publication.ending import Ending, published
@@ -276,7 +276,10 @@ class ResultFolder:
             raise InputError(f"{self.path}: {error}") from None
         except msgspec.ValidationError as error:
             raise InputError(f"{self.path / 'study.json'} is damaged: {error}") from None
-        return study_of(self.definition, protocol)
+        try:
+            return study_of(self.definition, protocol)
+        except ScenarioError as error:
+            raise InputError(f"{self.path / 'study.json'} is damaged: {error}") from None
 
     def text(self, name: str) -> str:
         """Another file of the folder; `InputError` if it cannot be read."""

@@ -135,6 +135,10 @@ def document(study: Study, found: Publication) -> dict[str, Any]:
     }
 
 
+BLOCKS = "tables"
+"""The key of the tables of `block_aggregation`."""
+
+
 def compared(said: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Each part that a folder says, with what is expected, so that the same is the same today.
 
@@ -144,11 +148,11 @@ def compared(said: Mapping[str, Any], expected: Mapping[str, Any]) -> dict[str, 
 
 
 def _comparable(key: str, part: Any) -> Any:
-    if key not in ("dependence", "tables") or not isinstance(part, list):
+    if key not in ("dependence", BLOCKS) or not isinstance(part, list):
         return part
     if not all(isinstance(row, dict) for row in part):
         return part
-    if key == "tables":
+    if key == BLOCKS:
         return [{k: v for k, v in row.items() if k != "standard_errors"} for row in part]
     return [row | {"value": earlier.square(row.get("value"))} for row in part]
 
@@ -426,7 +430,7 @@ def _blocks(found: Publication, people: Participation) -> dict[str, Any]:
         **_answers(found, people),
         "not_asked": [a.party for a in people.absent if a.how == "not asked"],
         **{name: _value(found, name) for name in ("p", "floor", "block", "blocks")},
-        "tables": tables,
+        BLOCKS: tables,
     }
 
 

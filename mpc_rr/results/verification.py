@@ -41,7 +41,7 @@ from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.ending import Ending, published, who_took_part
 from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
-from mpc_rr.publication.sheets import as_before
+from mpc_rr.publication.sheets import as_before, as_unsplit
 from mpc_rr.results import earlier, format1
 from mpc_rr.results.absences import with_reasons
 from mpc_rr.results.alike import alike, texts_alike
@@ -95,6 +95,8 @@ ALL_ANSWERS = "no answer that came in time was left out"
 RECEIPT = "all messages of the receipt are in the transcript"
 COUNTED = "result.json names those as counted or absent who are so in the transcript"
 PUBLISHED = "what result.json publishes follows from the transcript"
+OLD_ENOUGH = "the rules that result.json names are not older than the messages' wire version"
+UNCERTAINTY = "limits, standard errors and which tables are shown first follow from the transcript"
 WORDS = "findings, notes, labels, titles, figures and privacy costs follow from the transcript"
 SHEETS = "the CSV files are those that result.json lists"
 CLOSED = "the coordinator closed the run with this transcript and this result"
@@ -134,6 +136,11 @@ EARLIER = (
     "result.json says that they were written by the rules and in the words of an earlier version, "
     "which whoever passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them anew"
 )
+UNCOMPARED = "but not limits and standard errors, which were not compared"
+NOT_COMPARED = (
+    "not compared: by the rules that result.json names they were worked out otherwise; where the "
+    "transcript allows it, `mpc-rr publish RUN --out NEW` works them out by those of now"
+)
 DRAWN = (
     "not checked: it is drawn from result.json; delete it and make it again with `mpc-rr report`"
 )
@@ -142,6 +149,8 @@ UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 NO_FORMULAS = 2
 """Since these rules, and some time before, no cell of a sheet is a formula."""
+NO_SPLITS = 3
+"""Since these none becomes one where its line is split at other characters than commas."""
 
 P = TypeVar("P", bound=msgspec.Struct)
 Named = TypeVar("Named", Table, Listing)
@@ -270,6 +279,9 @@ class _Examined:
         look(STUDY, self._study)
         look(LINES, self._lines)
         look(SIGNED, self._signed, [LINES])
+        older = [OLD_ENOUGH] if self.rules < RULES else []
+        if older:
+            look(OLD_ENOUGH, self._old_enough, [SIGNED])
         look(RUN, self._run, [SIGNED])
         look(ROSTER, self._rosters, [SIGNED])
         if self.study.registrar is None:
@@ -280,7 +292,7 @@ class _Examined:
         look(VERDICT, self._verdict, [ROSTER])
         look(SEEN, self._results_seen, [VERDICT])
         admitted = [] if self.study.registrar is None else [ADMITTED]
-        look(REPLAY, self._replay, [ROSTER, *admitted, VERDICT])
+        look(REPLAY, self._replay, [*older, ROSTER, *admitted, VERDICT])
         if self.findings.confirmed(REPLAY) and self._told_by_coordinator:
             cannot_tell(SUM, CONFIDED)
         look(PLACE, self._places, [REPLAY])
@@ -297,6 +309,8 @@ class _Examined:
         look(WHOLE, self._whole)
         look(COUNTED, self._counted, [REPLAY])
         look(PUBLISHED, self._published, [REPLAY])
+        if self._other_limits:
+            cannot_tell(UNCERTAINTY, NOT_COMPARED)
         if self.folder.version > 1 and self.rules < RULES:
             cannot_tell(WORDS, EARLIER)
         look(SHEETS, self._sheets, [REPLAY] if self.folder.version == 1 else [])
@@ -334,6 +348,18 @@ class _Examined:
         check_joins(self.transcript)
         check_signatures(self.transcript)
         return f"{len(self.transcript.keys) - 1} parties joined, with keys of their own"
+
+    def _old_enough(self) -> str:
+        """The rules are their author's word, but every party signs in which wire version it speaks:
+        agents that speak one follow the rules with which it began, or later ones."""
+        wire = self.transcript.lines[0].opened.envelope.header.version
+        began = earlier.RULES_WITH_WIRE[wire]
+        if self.rules < began:
+            raise DoesNotHold(
+                f"result.json: it names rules {self.rules}, but the messages of this run are of "
+                f"wire version {wire}, which began with rules {began}"
+            )
+        return f"rules {self.rules}, wire version {wire}"
 
     def _run(self) -> str:
         file, identity = self.folder.file, self.transcript.keys[COORDINATOR]
@@ -520,14 +546,23 @@ class _Examined:
     def _published_in_other_words(self) -> str:
         """What numbers say, whatever the sentences around them are now."""
         there, now = self.folder.file.publication, self.publication
-        if self.rules < earlier.LIMITS:
+        if self._other_limits:
             self._published_without_limits(there, now)
         else:
             _same(*((part, *pair) for part, pair in _numbers(there, now).items()))
         for name, text in self._sheets_of_then().items():
             if not self._holds(name, text):
                 raise DoesNotHold(f"{name} is not what follows from the transcript")
-        return "quantities, tables and listings"
+        said = "quantities, tables and listings"
+        return f"{said}, {UNCOMPARED}" if self._other_limits else said
+
+    @property
+    def _other_limits(self) -> bool:
+        """Whether limits and errors were others by the rules of then; in format 1, which had no
+        limits, only the errors of blocks were."""
+        if self.folder.version == 1:
+            return format1.BLOCKS in self.folder.original
+        return self.rules < earlier.LIMITS
 
     def _published_without_limits(self, there: Publication, now: Publication) -> None:
         """Everything but how uncertain it is, which was worked out otherwise."""
@@ -570,7 +605,7 @@ class _Examined:
             raise DoesNotHold(f"result.json: {min(strangers)!r} has no place in format 1")
         said = {key: there.get(key) for key in expected}
         _same(*((key, *pair) for key, pair in format1.compared(said, _in_json(expected)).items()))
-        return ""
+        return UNCOMPARED if self._other_limits else ""
 
     def _sheets(self) -> str:
         if self.folder.version == 1:
@@ -588,6 +623,8 @@ class _Examined:
         """Whether the folder has this sheet, as it is written today or was before."""
         held = self._file(name)
         if texts_alike(held, text):
+            return True
+        if self.rules < NO_SPLITS and texts_alike(held, as_unsplit(text)):
             return True
         return self.rules < NO_FORMULAS and texts_alike(held, as_before(text))
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mpc_rr.errors import listing, plain
 from mpc_rr.privacy.costs import Privacy
@@ -19,6 +19,7 @@ from mpc_rr.publication.parts import (
 )
 from mpc_rr.schema import Schema
 
+NO_DIGITS = 2.0**53
 CANNOT_BE_TOLD = "–"
 WHY_NOT_TOLD = (
     "cannot be told at this budget: the 95 % limits leave more than "
@@ -73,10 +74,15 @@ def price(privacy: Privacy) -> str:
 def _between(low: Cell, high: Cell) -> str:
     """An interval, rounded outwards: what is printed holds, too."""
     ends = [
-        rounded(end * 100) / 100 if isinstance(end, float | int) else None
-        for rounded, end in ((math.floor, low), (math.ceil, high))
+        None if end is None or isinstance(end, str | tuple) else _rounded(end, outwards)
+        for outwards, end in ((math.floor, low), (math.ceil, high))
     ]
     return "…".join(number(end, "limit") for end in ends)
+
+
+def _rounded(end: float, outwards: Callable[[float], int]) -> float:
+    """With two digits after the point; as it is where a float has none there."""
+    return end if abs(end) >= NO_DIGITS else outwards(end * 100) / 100
 
 
 class Words:

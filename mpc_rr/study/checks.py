@@ -9,6 +9,7 @@ import msgspec
 
 from mpc_rr.crypto.identity import is_sound_key
 from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
+from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import LARGEST_TOTAL
 from mpc_rr.network.envelope import NAME_RULE, is_name
 from mpc_rr.privacy.disclosures import Disclosure
@@ -63,6 +64,7 @@ def check_study(study: Study) -> None:
             "leave 'missing' out"
         )
     check_words(study)
+    _check_pairs(study)
     _check_protocol(study)
     _check_deadlines(study)
 
@@ -134,6 +136,15 @@ def _texts(field: str, value: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(field, inner)
+
+
+def _check_pairs(study: Study) -> None:
+    """Whatever counts categories publishes a table of each pair."""
+    if not study.protocol.publishes_values:
+        try:
+            PairLayout(study.schema.sizes)
+        except InputError as error:
+            raise ScenarioError(f"schema: {error}") from None
 
 
 def _check_protocol(study: Study) -> None:

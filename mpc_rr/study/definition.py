@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import InputError, ScenarioError
+from mpc_rr.errors import InputError, ScenarioError, key
 from mpc_rr.network.lifecycle import AGENT_MESSAGES
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.interface import StudyProtocol
@@ -93,6 +93,7 @@ class Study(Definition, frozen=True, kw_only=True):
                 raise ScenarioError(in_plain_words(error, kind, start=field)) from None
             except TypeError as error:
                 raise ScenarioError(f"{field}: {error}") from None
+            _check_finite(plain, field)
             msgspec.structs.force_setattr(self, field, read)
 
     @property
@@ -203,6 +204,21 @@ def _as_python(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written to a file")
 
 
+def _check_finite(value: Any, place: str) -> None:
+    """Infinities, and what is no number, would have the digest of a number that is not given."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ScenarioError(f"{place}: must be a finite number, not {value}, or be left out")
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name != UNBOUNDED:
+                _check_finite(inner, f"{place}.{key(str(name))}")
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            _check_finite(inner, f"{place}[{number}]")
+
+
+UNBOUNDED = "bins"
+"""Of which the outer edges may be infinite; that they rise is checked with the attribute."""
 KEY_DIGITS_SHOWN = 16
 STUDIES_KEPT = 8
 _at_a_time = threading.Lock()

@@ -335,6 +335,70 @@ def test_studies_about_something_else_are_not_compared():
     account.check(make_study(9, (2, 3), name="third", protocol=RRJoint(epsilon=1.0)), RECORD)
 
 
+@pytest.mark.parametrize(
+    "name", ["HIV", "hiv.", "H.I.V", "h i v?", "h\u0456v", "\uff48\uff49\uff56", "HlV"]
+)
+def test_an_attribute_that_looks_like_another_is_recognized(name):
+    """A capital, a full stop or a letter of another script was enough for a second exact sum."""
+    account = Account()
+    first = about("hiv", "sex")
+    account.charge(first, RECORD)
+    account.disclose(first, HERE)
+    other = msgspec.structs.replace(about(name, "age"), name="another")
+    with pytest.raises(Declined, match="in only one"):
+        account.check(other, RECORD)
+
+
+@pytest.mark.parametrize("names", [("%", "+"), ("h\u00f6he", "hohe"), ("कि", "का")])
+def test_attributes_that_look_otherwise_are_others(names):
+    first, second = (about(name, f"{name}{name}").disclosures[0] for name in names)
+    assert not _shared(first, [second])
+
+
+def test_what_may_be_asked_by_other_names_is_for_the_person_to_tell():
+    account = Account()
+    first, other = about("hiv", "sex"), about("virus", "gender")
+    other = msgspec.structs.replace(other, name="another")
+    assert consent_to(other, account).notes == consent_to(first, account).notes
+    account.charge(first, RECORD)
+    account.disclose(first, HERE)
+    (note,) = set(consent_to(other, account).notes) - set(consent_to(other, Account()).notes)
+    assert "by other names what 'about-them' asked, the difference of two totals" in note
+    assert consent_to(first, account).notes == consent_to(first, Account()).notes  # it is known
+    assert consent_to(STUDY, account).notes == consent_to(STUDY, Account()).notes
+
+
+CROWD = make_study(1000, (2, 3), minimum=900, name="first", protocol=RRPairs(epsilon=1.0))
+
+
+@pytest.mark.parametrize("name", ["first", "renamed"])
+def test_who_is_in_two_totals_is_not_hidden_in_one(name):
+    """Of one who is in only one of them the difference shows the randomized answers, at ε = 1; the
+    ledger went on with the ε of a single total, beside a warning that said otherwise."""
+    account = Account()
+    assert consent_to(CROWD, account).central_epsilon < 0.3
+    account.charge(CROWD, RECORD)
+    account.disclose(CROWD, HERE)
+    assert account.ledger.reading().central < 0.3
+    second = msgspec.structs.replace(CROWD, name=name)
+    said = consent_to(second, account, RECORD, again=True)
+    assert said.compared
+    assert said.central_epsilon == said.epsilon == pytest.approx(1.0)
+    screen = Console(file=io.StringIO(), width=100)
+    show_consent(screen, said)
+    assert "Expected" not in screen.file.getvalue()
+    account.charge(second, RECORD, again=True)
+    account.disclose(second, ELSEWHERE, again=True)
+    reading = account.ledger.reading()
+    assert reading.central == reading.local == account.ledger.spent
+    others = make_study(1000, (2, 3), minimum=900, name="others", protocol=RRPairs(epsilon=1.0))
+    letters = Schema(tuple(Attribute(n, "nominal", ("x", "y", "z")) for n in ("left", "right")))
+    others = msgspec.structs.replace(others, schema=letters)
+    account.charge(others, RECORD)
+    account.disclose(others, HERE)
+    assert account.ledger.reading().central < reading.central + 0.3  # about something else
+
+
 def test_randomized_answers_may_be_given_in_any_number_of_runs():
     account = Account()
     account.charge(STUDY, RECORD)

@@ -23,6 +23,7 @@ from mpc_rr.errors import (
     quoted,
     unprintable,
 )
+from mpc_rr.network.envelope import WIRE_VERSION
 from mpc_rr.privacy.disclosures import Masked
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -30,7 +31,7 @@ from mpc_rr.protocols.mix.relays import MixOptions
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.parts import Sheet
-from mpc_rr.publication.sheets import as_before, as_cell, csv_text, from_cell
+from mpc_rr.publication.sheets import as_before, as_cell, as_unsplit, csv_text, from_cell
 from mpc_rr.results import earlier
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Claim
@@ -105,10 +106,38 @@ def test_a_study_file_with_what_cannot_be_printed_is_refused_and_the_field_named
 @pytest.mark.parametrize("word", FIELDS)
 @pytest.mark.parametrize(
     "spelled",
-    ["نمی\u200cدانم", "क्\u200dष", "👩🏽\u200d⚕\ufe0f", "10\u202f000\u00a0€", "naïve – Ω", "日本"],
-)
+    ["نمی\u200cدانم", "क्\u200dष", "👩🏽\u200d⚕\ufe0f", "10\u202f000\u00a0€", "naïve – Ω", "日本",
+     "Người Việt", unicodedata.normalize("NFD", "Người Việt ở Huế"), "हिन्दी क्षत्रिय", "ผู้ใหญ่ นี้ ก้ำ",
+     "בְּרֵאשִׁ֖ית בָּרָ֣א", "שָּֽׁ֣", "مُحَمَّدٌ", "ཧཱུྃ རྒྱལ", "ကျွန်ုပ်", "ស្ត្រី", "Ẹ̄́", "ﷺ"],
+)  # fmt: skip
 def test_what_languages_need_may_stand_in_a_study_file(tmp_path, word, spelled):
     load_scenario(written(tmp_path, word, spelled))
+
+
+DRAWN_OVER_OTHERS = {
+    "marks": ("\u0336\u0334\u0489\u20e0" * 240, "more than 5 marks on one letter (U+0334)"),
+    "on a letter with some": ("\u1ebf\u0301\u0302\u0303\u0304", "5 marks on one letter (U+0304)"),
+    "with joiners": ("\u0936" + "\u0301\u200d" * 9 + "\u0936", "more than 5 marks"),
+    "wide": ("\ufdfd", "drawn over others (U+FDFD)"),
+    "wider": ("\U00012031", "drawn over others (U+12031)"),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN_OVER_OTHERS)
+@pytest.mark.parametrize("word", FIELDS)
+def test_what_is_drawn_over_other_words_is_refused(tmp_path, word, kind):
+    """A stack of marks reaches into our lines of the screen."""
+    bad, why = DRAWN_OVER_OTHERS[kind]
+    with pytest.raises(InputError) as refused:
+        load_scenario(written(tmp_path, word, word[:2] + bad + word[2:]))
+    assert f": {FIELDS[word]}" in str(refused.value)
+    assert why in str(refused.value)
+    assert unprintable(str(refused.value)) is None
+
+
+@given(st.text() | st.text("a\u0301\u0336\u20e0\u1ebf\u200d\u0936", max_size=30))
+def test_what_was_made_plain_is(text):
+    assert unprintable(plain(text)) is None
 
 
 @pytest.mark.parametrize(
@@ -234,7 +263,28 @@ FORMULAS = ["=cmd|' /C calc'!A0", "+1-1", "-2+3", "@SUM(1)", "\t=1", "＝1+1", "
 def test_no_cell_of_a_sheet_is_a_formula(formula):
     assert csv_text([[formula]]) != csv_text([[f"'{formula}"]])
     ((cell,),) = csv.reader(io.StringIO(csv_text([[formula]]), newline=""))
-    assert cell == f"'{formula}"
+    assert cell.startswith("'")
+    assert from_cell(cell) == formula
+
+
+SPLIT_AT = [";", "\t"]
+SPLIT = ["yes{}=HYPERLINK(A1){}x", 'a{}"=1', "a{}'=1", "a{} +1", 'b{}""{}@SUM(1)', "{}-2+3"]
+
+
+@pytest.mark.parametrize("delimiter", [*SPLIT_AT, ","])
+@pytest.mark.parametrize("split", SPLIT_AT)
+@pytest.mark.parametrize("text", SPLIT)
+def test_no_part_of_a_cell_is_a_formula_wherever_a_spreadsheet_splits_lines(text, split, delimiter):
+    """Where a comma is the decimal sign they split at semicolons, also inside our quotation marks
+    if these do not begin there."""
+    text = text.replace("{}", split)
+    written = csv_text([[text, 1.5, text], [2, text, "x, y"]])
+    for line in csv.reader(io.StringIO(written, newline=""), delimiter=delimiter):
+        bare = [cell for cell in line if not cell.startswith("'")]
+        assert not [c for c in bare if c.strip("\"' ").startswith(("=", "+", "-", "@"))]
+    for line in csv.reader(io.StringIO(written, newline="")):
+        assert len(line) == 3
+        assert text in map(from_cell, line)
 
 
 @pytest.mark.parametrize("number", ["-5", "+1", "-0.25", "-1e-07", "3"])
@@ -242,7 +292,7 @@ def test_numbers_stay_numbers(number):
     assert csv_text([[number, float(number), None]]) == f"{number},{float(number)},\n"
 
 
-TEXTS = st.text() | st.text("'=+-@1e. \t", max_size=6)
+TEXTS = st.text() | st.text("'=+-@1e. \t;\"", max_size=8)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=4))
@@ -259,6 +309,10 @@ def test_what_stands_in_a_sheet_can_be_read_back(texts):
         plainly = io.StringIO()
         csv.writer(plainly, lineterminator="\n").writerow(texts)
         assert as_before(csv_text([texts])) == plainly.getvalue()
+        if not set(";\t").intersection("".join(texts)):
+            unsplit = io.StringIO()
+            csv.writer(unsplit, lineterminator="\n").writerow(cells)
+            assert as_unsplit(csv_text([texts])) == unsplit.getvalue()
 
 
 FORMULA_SCHEMA = Schema(
@@ -301,6 +355,7 @@ def test_a_study_of_formulas_is_verified_asked_and_synthesized(tmp_path, here, p
 def test_sheets_with_formulas_of_before_still_hold(tmp_path, monkeypatch):
     """A folder whose sheets were written as they came is not damaged."""
     monkeypatch.setattr(earlier, "LIMITS", 0)  # it is of now, but for its sheets
+    monkeypatch.setitem(earlier.RULES_WITH_WIRE, WIRE_VERSION, 0)
     study = formula_study(ExactPairs())
     result = run_study(study, random_records(6, (3, 2)), transport="memory")
     file = write_results(result, tmp_path / "run")

@@ -124,6 +124,26 @@ def test_a_ledger_says_on_what_its_epsilon_rests(tmp_path, here):
     assert json.loads(out)["local_withstands"] == 24
 
 
+def test_who_is_spelled_otherwise_than_before_is_told_that_a_ledger_begins(small, here):
+    """A capital was enough to begin again with nothing spent, without a word."""
+    (small / "random.toml").write_text(RANDOMIZED)
+    study = load_scenario(small / "random.toml").study
+    explained = ("party", small / "random.toml", "--explain", "--state", small / "many", "--id")
+    code, _, err = here(*explained, "ann")
+    assert (code, err) == (0, "")  # the first of all
+    for person in ("ann", "bob"):
+        with StoredAccount.open(small / "many", person=person) as account:
+            account.charge(study, (0, 1))
+    code, _, err = here(*explained, "ann")
+    assert (code, err) == (0, "")
+    code, _, err = here(*explained, "Ann")
+    assert code == 0
+    assert "a new ledger begins in" in err
+    assert "the 2 that are there, with nothing spent" in " ".join(err.split())
+    code, _, err = here("party", small / "random.toml", "--explain", "--state", small / "mine")
+    assert (code, err) == (0, "")
+
+
 def test_a_ledger_is_shown_and_what_is_not_there_is_told(small, here):
     (small / "random.toml").write_text(RANDOMIZED)
     study = load_scenario(small / "random.toml").study

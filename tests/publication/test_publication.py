@@ -529,6 +529,28 @@ def test_a_folder_in_earlier_words_is_not_called_forged(earlier_folders, name, t
         verify(changed)
 
 
+@pytest.mark.parametrize("name", ["rr_independent", "rr_pairs", "block_aggregation"])
+def test_limits_of_earlier_rules_are_said_not_to_be_compared(earlier_folders, name, tmp_path):
+    """All of them could be changed, and `verify` said that tables were confirmed."""
+    folder = shutil.copytree(earlier_folders / name, tmp_path / "changed")
+    document = json.loads((folder / "result.json").read_text())
+    for table in document["publication"]["tables"]:
+        table["standard_errors"] = [0.0005] * len(table["values"])
+    (folder / "result.json").write_text(json.dumps(document))
+    claims = {claim.claim: claim for claim in verify(folder)}
+    assert claims[verification.UNCERTAINTY].verdict == "not confirmable"
+    assert claims[verification.OLD_ENOUGH].verdict == "confirmed"
+    assert "not limits and standard errors" in claims[verification.PUBLISHED].why
+
+
+@pytest.mark.parametrize("name", ["rr_joint", "block_aggregation"])
+def test_format_1_is_compared_but_for_the_errors_of_blocks(old_folders, name):
+    claims = {claim.claim: claim for claim in verify(old_folders / name)}
+    blocks = name == "block_aggregation"
+    assert (verification.UNCERTAINTY in claims) == blocks
+    assert ("which were not compared" in claims[verification.PUBLISHED].why) == blocks
+
+
 def test_all_old_folders_are_looked_at(old_folders, earlier_folders):
     assert sorted(path.name for path in earlier_folders.iterdir()) == EARLIER
     assert sorted(path.name for path in old_folders.iterdir()) == sorted([*OLD, "aborted"])

@@ -17,7 +17,7 @@ from mpc_rr.agents.roster import roster_digest, run_id
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
-from mpc_rr.network.envelope import COORDINATOR, decode
+from mpc_rr.network.envelope import COORDINATOR, RUN_BYTES, WIRE_VERSION, decode
 from mpc_rr.network.lifecycle import (
     Exclusion,
     Invitation,
@@ -32,6 +32,7 @@ from mpc_rr.network.lifecycle import (
 )
 from mpc_rr.network.sealed import write
 from mpc_rr.network.session import Limits
+from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import ReplaySession
 from mpc_rr.protocols.collection import Answer, AnswersTaken
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -40,6 +41,7 @@ from mpc_rr.protocols.sums.secure_sum import Partial
 from mpc_rr.publication.parts import Absence, Participation
 from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
+from mpc_rr.results import closing, earlier
 from mpc_rr.results import verification as v
 from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.closing import sha256_of
@@ -876,17 +878,59 @@ def test_a_formula_that_was_put_back_is_noticed(tmp_path):
         v.verify(folder)
 
 
-def test_who_says_that_a_folder_is_older_is_contradicted(folders, tmp_path):
-    """By older rules, sentences that were changed could only be called not confirmable."""
-    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+def with_rules(folder, rules):
+    """The folder says that it was made by these rules, and that its limits are narrow."""
     document = json.loads((folder / "result.json").read_text())
-    document["rules"] = 1
+    document["rules"] = rules
     document["publication"]["findings"][0]["text"] = "90 % smoke"
+    for table in document["publication"]["tables"]:
+        for limit in {"low", "high", "standard_errors"} & set(table):
+            table[limit] = [0.5] * len(table["values"])
     (folder / "result.json").write_text(json.dumps(document))
-    older = "'rules' are older than those that the coordinator signed"
-    contradicted(folder, v.STATED, older, more=[v.PUBLISHED])  # it had no limits then
+
+
+WIRE = "it names rules {}, but the messages of this run are of wire version 2, which began with"
+
+
+@pytest.mark.parametrize("rules", [0, 1, 2])
+def test_who_says_that_a_folder_is_older_is_contradicted(folders, tmp_path, rules):
+    """By older rules, sentences and limits that were changed could only be called not confirmable.
+
+    Every party signs in which version of the wire it speaks: also if the coordinator itself signed
+    that the rules are older, or its closing statement is gone, they are not.
+    """
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    with_rules(folder, rules)
+    contradicted(folder, v.OLD_ENOUGH, WIRE.format(rules), more=[v.STATED])
     (folder / "closing.json").unlink()
-    contradicted(folder, v.PUBLISHED, "'listings' is not what follows from the transcript")
-    words = judged(folder, "not confirmable")
-    assert v.WORDS in words
-    assert v.CLOSED in words
+    contradicted(folder, v.OLD_ENOUGH, WIRE.format(rules))
+    assert {v.REPLAY, v.PUBLISHED, v.UNCERTAINTY, v.WORDS} <= set(judged(folder, "not confirmable"))
+
+
+def test_a_coordinator_that_signs_older_rules_is_contradicted(tmp_path, monkeypatch):
+    monkeypatch.setattr(closing, "RULES", 2)
+    scenario = make_scenario(
+        random_records(12, (2, 2), seed=1), (2, 2), protocol=RRIndependent(keep=0.8)
+    )
+    folder = tmp_path / "run"
+    write_results(run_study(scenario, transport="memory", seed=SEED), folder)
+    with_rules(folder, 2)
+    contradicted(folder, v.OLD_ENOUGH, WIRE.format(2))
+
+
+def test_the_rules_with_which_each_version_of_the_wire_began_are_known():
+    assert set(earlier.RULES_WITH_WIRE) == set(RUN_BYTES)
+    assert earlier.RULES_WITH_WIRE[WIRE_VERSION] <= RULES
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity", "nan", "inf"])
+@pytest.mark.parametrize("place", ["protocol.epsilon", "protocol.keep", "deadlines.stragglers_s"])
+def test_a_text_that_is_read_as_no_number_is_refused(folders, tmp_path, word, place):
+    """It had the digest of null, and whatever was signed for a study without it was confirmed."""
+    folder = shutil.copytree(folders("reports"), tmp_path / "run")
+    document = json.loads((folder / "study.json").read_text())
+    table, field = place.split(".")
+    document[table][field] = word
+    (folder / "study.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match=f"study.json is damaged: {place}: must be a finite"):
+        v.verify(folder)

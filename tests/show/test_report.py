@@ -16,6 +16,7 @@ from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.results.folder import write_results
 from mpc_rr.running import run_study
 from mpc_rr.show.report import report
+from mpc_rr.show.words import _between
 from mpc_rr.simulation.faults import Faults, PartyFault
 
 SIZES = (2, 3, 2)
@@ -110,3 +111,9 @@ def test_noisy_counts_are_not_said_to_give_anybody_away(tmp_path):
     assert any(1 in table["values"] for table in tables)
     assert "single person" not in report(folder)
     assert "single person" in report(finished(tmp_path / "exact", ExactPairs()))
+
+
+@pytest.mark.parametrize("end", [1e308, -1e308, 2.0**53, -(2.0**53), 2**63])
+def test_limits_of_any_size_can_be_shown(end):
+    """A number in somebody's result.json brought the report to a traceback."""
+    assert _between(end, end) == "…".join([f"{end:.2f}".replace("-", "−")] * 2)

@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +81,8 @@ def test_data_can_be_given_from_outside(tmp_path):
         ("count = 4", "count = 4\n[deadlines]\nround_s = 0", r"deadlines\.round_s: must be a pos"),
         ("count = 4", "count = 4\n[deadlines]\nlobby_s = -1", r"deadlines\.lobby_s: must be a po"),
         ("count = 4", "count = 4\n[deadlines]\nlobby_s = inf", r"deadlines\.lobby_s: must be a"),
+        ("count = 4", "count = 4\n[deadlines]\nstragglers_s = nan", "must be a finite number"),
+        ("count = 4", "count = 4\n[deadlines]\nstragglers_s = inf", "must be a finite number"),
         (
             "exact_pairs",
             "exact_pear",
@@ -117,6 +120,39 @@ def test_a_bad_scenario_is_told_with_its_place(tmp_path, old, new, says):
         load(tmp_path, GOOD.replace(old, new, 1))
     assert str(raised.value).count("\n") == 0
     assert "scenario.toml" in str(raised.value)
+
+
+MANY = """
+title = "Many"
+{schema}
+[parties]
+count = 40
+[protocol]
+{protocol}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attributes", "protocol", "says"),
+    [
+        (40, 'name = "rr_views"\nepsilon = 1.0\ntogether = 10', "40 attributes have 847,660,528"),
+        (320, 'name = "rr_views"\nepsilon = 1.0', "320 attributes have 51,040 views of 2"),
+        (2000, 'name = "rr_pairs"\nepsilon = 1.0', "2,000 attributes have 1,999,000 pairs"),
+        (2000, 'name = "exact_pairs"', "schema: 2,000 attributes have 1,999,000 pairs"),
+        (2000, 'name = "rr_independent"\nkeep = 0.5', "2,000 attributes have 1,999,000 pairs"),
+    ],
+)  # fmt: skip
+def test_what_would_take_all_memory_is_refused_before_it_is_gone_through(
+    tmp_path, monkeypatch, attributes, protocol, says
+):
+    def gone_through(*_):
+        raise AssertionError("it was enumerated")
+
+    monkeypatch.setattr(itertools, "combinations", gone_through)
+    schema = "\n".join(f'[schema.a{k}]\ncategories = ["x", "y"]' for k in range(attributes))
+    with pytest.raises(ScenarioError, match=says) as raised:
+        load(tmp_path, MANY.format(schema=schema, protocol=protocol))
+    assert "\n" not in str(raised.value)
 
 
 def test_a_missing_scenario_is_told(tmp_path):
