@@ -390,12 +390,12 @@ class Coordinator:
         if not is_party_name(name) or not ADDRESS.fullmatch(join.reply_to):
             raise Rejected("malformed")
         self._check_origin(join.reply_to)
-        if header.run != self.mailbox.run:
-            self._notice_another(header)
         if header.session != LOBBY_SESSION:
             raise Rejected("other session")
         if not opened.signed_by(join.identity):
             raise Rejected("bad signature")
+        if header.run != self.mailbox.run:
+            self._notice_another()
         if self.desk.lacks(name, join.identity):
             fault = self.desk.fault_of(name, join.identity)
             if fault is None:
@@ -408,13 +408,16 @@ class Coordinator:
         elif self._makes_room(name, join.identity):
             self._admit(name, Seat(join.identity, join.reply_to, opened.raw))
 
-    def _notice_another(self, header: Header) -> None:
-        """Somebody joins another run: of an earlier coordinator, or of a second one."""
+    def _notice_another(self) -> None:
+        """Somebody joins another run: of an earlier coordinator, or of a second one.
+
+        Who, is not said: anybody may write any name there.
+        """
         if not self._another:
             self._another = True
             self._trouble = (
-                f"{header.sender} joins another run of this study: does a second coordinator use "
-                "this broker?"
+                "somebody joins another run of this study: does a second coordinator use this "
+                "broker?"
             )
             LOGGER.warning("%s", self._trouble)
         raise Rejected("other run")
@@ -725,7 +728,7 @@ class Coordinator:
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
         raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
-        self.mailbox.catch_up = raw
+        self.mailbox.verdict = raw
         self.mailbox.transcribe(raw)
         LOGGER.info("the study is %s", "done" if verdict.done else f"over: {verdict.cause}")
         return raw

@@ -422,14 +422,15 @@ def _show_party_end(
         with _or_printed(result):
             write_party_result(result, end, out)
         messages().print(f"Your result and receipt are in {out}", highlight=False, soft_wrap=True)
-    _show(study, result, as_json=as_json)
+    _show(study, result, end, as_json=as_json)
 
 
-def _show(study: Study, result: PartyResult, *, as_json: bool) -> None:
+def _show(study: Study, result: PartyResult, end: Ending, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(result), nl=False)
     else:
-        show_publication(Console(), result.publication, study.schema)
+        head = "Not confirmed" if end.without_verdict else "Done"
+        show_publication(Console(), result.publication, study.schema, head)
 
 
 @contextlib.contextmanager
@@ -456,12 +457,13 @@ def _show_host_end(study: Study, ends: Ends, out: Path | None, *, as_json: bool)
     """The result, which all parties of the host share, and each one's receipt."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
     finished = [end for end in ends.values() if isinstance(end, Ending)]
+    finished.sort(key=lambda end: end.without_verdict)  # what one has heard, all have
     result = party_result(study, finished[0]) if finished else None
     if out is not None:
         with _or_printed(result):
             write_host_results(study, result, ends, out)
     if result is not None:
-        _show(study, result, as_json=as_json)
+        _show(study, result, finished[0], as_json=as_json)
     if failed:
         message = f"{len(failed)} of {len(ends)} parties of this host have no result; "
         raise Aborted(message + _causes(failed), failed)

@@ -355,17 +355,24 @@ class CollectedViews(Ending, frozen=True):
 
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────
 
+MAY_BE_MISSING = (
+    "Not everybody who was asked is counted, and your answer may be one that is not: `mpc-rr "
+    "verify RUN --receipt FILE` tells, with the coordinator's result folder and your receipt."
+)
+
 
 def _own_publication(
-    study: Setting, asked: int, n: int, digest: bytes, own: Listing
+    study: Setting, ending: "AnsweredOne | AnsweredOneView", own: Listing
 ) -> Publication:
-    draft = Draft()
+    draft, n, asked, digest = Draft(), ending.n, ending.asked, ending.answers_digest
+    where = "" if ending.without_verdict else " Estimates are in the coordinator's result folder."
     draft.find(
-        f"{how_many_answered(n, asked, study.expected)}; what you reported is randomized. "
-        "Estimates are in the coordinator's result folder.",
+        f"{how_many_answered(n, asked, study.expected)}; what you reported is randomized.{where}",
         counted=n,
         present=asked,
     )
+    if n < asked:
+        draft.note(MAY_BE_MISSING)
     draft.quantities.append(announced_digest(digest))
     draft.listings.append(own)
     return draft.publication()
@@ -401,7 +408,7 @@ class AnsweredOne(Ending, frozen=True):
         own = zip(self.schema.attributes, self.reported, strict=True)
         rows = tuple((a.name, a.categories[code]) for a, code in own)
         listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
-        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        return _own_publication(study, self, listed)
 
 
 class AnsweredOneView(Ending, frozen=True):
@@ -427,4 +434,4 @@ class AnsweredOneView(Ending, frozen=True):
         """What it was asked about."""
         column = Column(name="attributes", label="what your report was about", kind="attribute")
         listed = Listing(name="view", title="Your view", columns=(column,), rows=((self.view,),))
-        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        return _own_publication(study, self, listed)
