@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import logging
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import ClassVar, assert_never
 
 import msgspec
@@ -176,6 +176,8 @@ class Coordinator:
         self._another = self._invited = False
         self._trouble = ""
         """Of the last who did not come, or did not stay: why."""
+        self.keep: Callable[[Outcome], None] = lambda _outcome: None
+        """Is given a finished study before anybody is told of it, to put it in a safe place."""
         self._versions_named: set[int] = set()
         self._attempt = 0
 
@@ -708,6 +710,8 @@ class Coordinator:
     ) -> Outcome:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         raw = self._pronounce(verdict)
+        if result is not None:
+            self.keep(self._concluded(verdict, result, members))
         lost = result.lost if result else ()
         gone = {*verdict.culprits, *verdict.unconfirmed, *lost, *self._objected}
         try:
@@ -717,9 +721,15 @@ class Coordinator:
             pass
         except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
             _go_on()
-        ended = self._outcome(lost_to=verdict.cause, members=members)
+        self._enter(State.CLOSED)
+        return self._concluded(verdict, result, members)
+
+    def _concluded(
+        self, verdict: Verdict, result: Ending | None, members: tuple[str, ...]
+    ) -> Outcome:
+        known = self._known(lost_to=verdict.cause, members=members)
         return dataclasses.replace(
-            ended, result=result, culprits=verdict.culprits, unconfirmed=verdict.unconfirmed
+            known, result=result, culprits=verdict.culprits, unconfirmed=verdict.unconfirmed
         )
 
     def _pronounce(self, verdict: Verdict) -> bytes:
@@ -736,6 +746,9 @@ class Coordinator:
     def _outcome(self, *, lost_to: str, members: tuple[str, ...]) -> Outcome:
         """How it ended, without a result yet; ``lost_to`` says why there is none."""
         self._enter(State.CLOSED)
+        return self._known(lost_to=lost_to, members=members)
+
+    def _known(self, *, lost_to: str, members: tuple[str, ...]) -> Outcome:
         return Outcome(
             result=None,
             cause=lost_to,

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from mpc_rr.agents.account import Account, StoredAccount, known_as
 from mpc_rr.agents.consent import Consent, consent_to
-from mpc_rr.agents.host import Ends
+from mpc_rr.agents.host import INTERRUPTED, Ends
 from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
 from mpc_rr.cli.addresses import broker_url
@@ -47,9 +47,11 @@ from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, p
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import (
     Aborted,
+    BrokerError,
     Declined,
     InputError,
     MpcRrError,
+    Refused,
     ResultsError,
     StudyError,
     listing,
@@ -353,10 +355,25 @@ def _run_parties(
 ) -> Ends:
     for own in terms.values():
         study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
-    watch = party_watcher(messages())
-    return run_to_end(
-        take_part(study, url, records, terms=terms, seed=seed, watch=watch, when_stopped=stopped)
-    )
+    watch, told = party_watcher(messages()), False
+
+    def once(ends: Ends) -> None:
+        nonlocal told
+        told = True
+        stopped(ends)
+
+    try:
+        return run_to_end(
+            take_part(study, url, records, terms=terms, seed=seed, watch=watch, when_stopped=once)
+        )
+    except BrokerError as error:  # there never was a connection
+        with _beside(error):
+            once(dict.fromkeys(records, error))
+        raise
+    except KeyboardInterrupt:
+        if not told:
+            once(dict.fromkeys(records, Refused(INTERRUPTED)))
+        raise
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
