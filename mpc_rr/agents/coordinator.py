@@ -16,7 +16,7 @@ import contextlib
 import dataclasses
 import logging
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import ClassVar, assert_never
 
 import msgspec
@@ -176,6 +176,8 @@ class Coordinator:
         self._another = self._invited = False
         self._trouble = ""
         """Of the last who did not come, or did not stay: why."""
+        self.keep: Callable[[Outcome], None] = lambda _outcome: None
+        """Is given a finished study before anybody is told of it, to put it in a safe place."""
         self._versions_named: set[int] = set()
         self._attempt = 0
 
@@ -391,12 +393,12 @@ class Coordinator:
         if not is_party_name(name) or not ADDRESS.fullmatch(join.reply_to):
             raise Rejected("malformed")
         self._check_origin(join.reply_to)
-        if header.run != self.mailbox.run:
-            self._notice_another(header)
         if header.session != LOBBY_SESSION:
             raise Rejected("other session")
         if not opened.signed_by(join.identity):
             raise Rejected("bad signature")
+        if header.run != self.mailbox.run:
+            self._notice_another()
         if self.desk.lacks(name, join.identity):
             fault = self.desk.fault_of(name, join.identity)
             if fault is None:
@@ -409,13 +411,16 @@ class Coordinator:
         elif self._makes_room(name, join.identity):
             self._admit(name, Seat(join.identity, join.reply_to, opened.raw))
 
-    def _notice_another(self, header: Header) -> None:
-        """Somebody joins another run: of an earlier coordinator, or of a second one."""
+    def _notice_another(self) -> None:
+        """Somebody joins another run: of an earlier coordinator, or of a second one.
+
+        Who, is not said: anybody may write any name there.
+        """
         if not self._another:
             self._another = True
             self._trouble = (
-                f"{header.sender} joins another run of this study: does a second coordinator use "
-                "this broker?"
+                "somebody joins another run of this study: does a second coordinator use this "
+                "broker?"
             )
             LOGGER.warning("%s", self._trouble)
         raise Rejected("other run")
@@ -706,6 +711,8 @@ class Coordinator:
     ) -> Outcome:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         raw = self._pronounce(verdict)
+        if result is not None:
+            self.keep(self._concluded(verdict, result, members))
         lost = result.lost if result else ()
         gone = {*verdict.culprits, *verdict.unconfirmed, *lost, *self._objected}
         try:
@@ -715,9 +722,15 @@ class Coordinator:
             pass
         except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
             _go_on()
-        ended = self._outcome(lost_to=verdict.cause, members=members)
+        self._enter(State.CLOSED)
+        return self._concluded(verdict, result, members)
+
+    def _concluded(
+        self, verdict: Verdict, result: Ending | None, members: tuple[str, ...]
+    ) -> Outcome:
+        known = self._known(lost_to=verdict.cause, members=members)
         return dataclasses.replace(
-            ended, result=result, culprits=verdict.culprits, unconfirmed=verdict.unconfirmed
+            known, result=result, culprits=verdict.culprits, unconfirmed=verdict.unconfirmed
         )
 
     def _pronounce(self, verdict: Verdict) -> bytes:
@@ -726,7 +739,7 @@ class Coordinator:
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
         raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
-        self.mailbox.catch_up = raw
+        self.mailbox.verdict = raw
         self.mailbox.transcribe(raw)
         LOGGER.info("the study is %s", "done" if verdict.done else f"over: {verdict.cause}")
         return raw
@@ -734,6 +747,9 @@ class Coordinator:
     def _outcome(self, *, lost_to: str, members: tuple[str, ...]) -> Outcome:
         """How it ended, without a result yet; ``lost_to`` says why there is none."""
         self._enter(State.CLOSED)
+        return self._known(lost_to=lost_to, members=members)
+
+    def _known(self, *, lost_to: str, members: tuple[str, ...]) -> Outcome:
         return Outcome(
             result=None,
             cause=lost_to,

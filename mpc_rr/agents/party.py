@@ -168,7 +168,7 @@ class Party:
         """How many are in the lobby, as the coordinator says."""
         self._rosters: dict[int, Roster] = {}
         self._opening: Opening | None = None
-        self._admitted = self._in_protocol = self._over = False
+        self._admitted = self._in_protocol = self._over = self._answered = False
 
     def __repr__(self) -> str:
         return f"Party({self.name})"
@@ -203,7 +203,7 @@ class Party:
                 await self._goodbye()
                 raise weighed(ended.verdict, self.name, self.mailbox.proof) from None
             except (Misconduct, Refused) as fault:
-                await self._object(fault)
+                await (self._goodbye() if self._over else self._object(fault))
                 raise
             except StateError as error:
                 await self._object(Declined(str(error)))  # nobody need wait for us
@@ -486,14 +486,14 @@ class Party:
 
     async def _attempt(self, roster: Roster | None) -> Ending:
         """One try with the parties of this roster, up to the verdict."""
-        if self._over:  # we hear it all at once, too late: nothing of the record leaves for it
-            cut_off = self._transport.cut_off(self._began)
-            why = "" if cut_off is None else f"; {cut_off}"
-            raise Refused(f"the study ended without this party, before it could answer{why}")
+        await self.mailbox.caught_up()
+        self._check_still_on()
         session = self._session(roster)
+        self._in_protocol = True
         try:
             if roster is not None:
                 await self._compare_rosters(session, roster)
+                self._check_still_on()
             self._terms.account.charge(self.study, self._record, again=self._terms.again)
             ending = await self._protocol_run(session.sub(self.study.protocol.name))
             return await self._confirmed(session, ending)
@@ -507,8 +507,27 @@ class Party:
                 ) from None
             raise
 
+    def _check_still_on(self) -> None:
+        """Before anything is entered, drawn or sent: what is over costs nobody anything more.
+
+        Whoever has slept hears all at once, and too late.
+        """
+        if self._over:
+            raise self._too_late()
+        self.mailbox.raise_news()
+
+    def _too_late(self) -> Refused:
+        cut_off = self._transport.cut_off(self._began)
+        why = "" if cut_off is None else f"; {cut_off}"
+        if not self._answered:
+            return Refused(f"the study ended without this party, before it could answer{why}")
+        return Refused(
+            "the study ended before this party could go on, and nothing more of its record was "
+            "sent; whether what it had sent before is counted, `mpc-rr verify RUN --receipt FILE` "
+            f"tells{why}"
+        )
+
     async def _protocol_run(self, session: PartySession) -> Ending:
-        self._in_protocol = True
         try:
             return checked_ending(
                 await self._protocol.party(session, self.study.schema, self._record)
@@ -569,9 +588,19 @@ class Party:
             roster=self.mailbox.keys_digest.hex(),
             parties=parties or None,
         )
+
+        def once(label: str, draw: Callable[[Randomness], bytes], given: bytes) -> bytes:
+            self._check_still_on()
+            return account.once(study, self._record, label, draw, given)
+
+        def disclose() -> None:
+            self._check_still_on()
+            account.disclose(study, occasion, again=self._terms.again)
+            self._answered = True
+
         return Person(
-            once=partial(account.once, study, self._record),
-            disclose=partial(account.disclose, study, occasion, again=self._terms.again),
+            once=once,
+            disclose=disclose,
             spend=partial(account.settle, study),
             pass_fault=partial(member_pass_fault, study, self.mailbox.run, self._terms.withdrawn),
             own_pass=self._own_pass,
@@ -612,10 +641,17 @@ class Party:
             self.mailbox.interrupt(_Ended(verdict))
         elif self._in_protocol:
             self.mailbox.spawn(self._left_behind)
+        elif not self._begun:
+            self.mailbox.interrupt(self._too_late())
 
     async def _left_behind(self) -> None:
-        """The study is over. What belongs to its result has come by now, or comes no more."""
-        await asyncio.sleep(min(LEFT_BEHIND_S, self.study.deadlines.round_s))
+        """The study is over. What belongs to its result comes soon, or comes no more."""
+        patience_s = min(LEFT_BEHIND_S, self.study.deadlines.round_s)
+        self.mailbox.hurry(patience_s / 4)
+        waited_for = None
+        while self._in_protocol and waited_for != self.mailbox.last_wait:
+            waited_for = self.mailbox.last_wait
+            await asyncio.sleep(patience_s)
         if self._in_protocol:
             step = self.mailbox.last_wait[1]
             raise Refused(f"the study ended without this party, which was waiting for {step!r}")
@@ -623,7 +659,8 @@ class Party:
     async def _confirmed(self, session: PartySession, ending: Ending) -> Ending:
         """The result, with the names of those of whom it is not known that they have the same.
 
-        If broker or coordinator are gone by now, the result is still there: confirmed by nobody.
+        If broker or coordinator are gone by now, the result is still there: confirmed by nobody;
+        where parties only report, not even that there is one is known.
         """
         try:
             if self.study.needs_roster:
@@ -631,6 +668,7 @@ class Party:
             unconfirmed = await self._verdict(session, ending)
         except (BrokerError, Dropout):
             unconfirmed = session.others
+            ending = msgspec.structs.replace(ending, without_verdict=True)
         return msgspec.structs.replace(ending, unconfirmed=unconfirmed, receipt=self.receipt)
 
     async def _verdict(self, session: PartySession, ending: Ending) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ class Seats:
         self._keys: set[bytes] = set()
         self._claims: dict[str, tuple[PublicIdentity, float]] = {}
         """Who else wants a seat, and since when: the latest whose question is open."""
+        self._doubted: dict[str, float] = {}
+        """Since when it was first in doubt who sits there: that is waited for only once."""
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -64,6 +66,7 @@ class Seats:
         seat = self._seats.pop(name)
         self._keys -= {seat.identity.signing, seat.identity.sealing}
         self._claims.pop(name, None)
+        self._doubted.pop(name, None)
         self._transport.unroute(name)
         return seat
 
@@ -94,13 +97,19 @@ class Seats:
     def in_doubt(self, now: float) -> bool:
         """Whether it is not known yet of somebody if she is there.
 
-        Somebody else claims her seat, or the broker has missed her a moment ago.
+        Somebody else claims her seat, or the broker has missed her a moment ago. Nobody keeps the
+        others waiting by that for longer than a while, however often she goes and comes.
         """
         silent_s = {name: self._silent_s(name, now) for name in self._claims}
-        claimed = any(
-            now - since <= silent_s[name] <= GIVEN_UP_S for name, (_, since) in self._claims.items()
-        )
-        return claimed or any(self._transport.missed(s.address) for s in self._seats.values())
+        doubtful = {
+            name
+            for name, (_, since) in self._claims.items()
+            if now - since <= silent_s[name] <= GIVEN_UP_S
+        }
+        doubtful |= {n for n, seat in self._seats.items() if self._transport.missed(seat.address)}
+        for name in doubtful:
+            self._doubted.setdefault(name, now)
+        return any(now - self._doubted[name] <= GIVEN_UP_S for name in doubtful)
 
     def _silent_s(self, name: str, now: float) -> float:
         heard = self._transport.last_heard(self._seats[name].address)

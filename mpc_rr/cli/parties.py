@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from mpc_rr.agents.account import Account, StoredAccount, known_as, ledgers_in
 from mpc_rr.agents.consent import Consent, consent_to
-from mpc_rr.agents.host import Ends
+from mpc_rr.agents.host import INTERRUPTED, Ends
 from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
 from mpc_rr.cli.addresses import broker_url
@@ -48,9 +48,11 @@ from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, p
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import (
     Aborted,
+    BrokerError,
     Declined,
     InputError,
     MpcRrError,
+    Refused,
     ResultsError,
     StudyError,
     listing,
@@ -372,10 +374,25 @@ def _run_parties(
 ) -> Ends:
     for own in terms.values():
         study.protocol.check_choices(study.setting, own.choices)  # told before anything is sent
-    watch = party_watcher(messages())
-    return run_to_end(
-        take_part(study, url, records, terms=terms, seed=seed, watch=watch, when_stopped=stopped)
-    )
+    watch, told = party_watcher(messages()), False
+
+    def once(ends: Ends) -> None:
+        nonlocal told
+        told = True
+        stopped(ends)
+
+    try:
+        return run_to_end(
+            take_part(study, url, records, terms=terms, seed=seed, watch=watch, when_stopped=once)
+        )
+    except BrokerError as error:  # there never was a connection
+        with _beside(error):
+            once(dict.fromkeys(records, error))
+        raise
+    except KeyboardInterrupt:
+        if not told:
+            once(dict.fromkeys(records, Refused(INTERRUPTED)))
+        raise
 
 
 def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
@@ -441,14 +458,15 @@ def _show_party_end(
         with _or_printed(result):
             write_party_result(result, end, out)
         messages().print(f"Your result and receipt are in {out}", highlight=False, soft_wrap=True)
-    _show(study, result, as_json=as_json)
+    _show(study, result, end, as_json=as_json)
 
 
-def _show(study: Study, result: PartyResult, *, as_json: bool) -> None:
+def _show(study: Study, result: PartyResult, end: Ending, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(result), nl=False)
     else:
-        show_publication(Console(), result.publication, study.schema)
+        head = "Not confirmed" if end.without_verdict else "Done"
+        show_publication(Console(), result.publication, study.schema, head)
 
 
 @contextlib.contextmanager
@@ -475,12 +493,13 @@ def _show_host_end(study: Study, ends: Ends, out: Path | None, *, as_json: bool)
     """The result, which all parties of the host share, and each one's receipt."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
     finished = [end for end in ends.values() if isinstance(end, Ending)]
+    finished.sort(key=lambda end: end.without_verdict)  # what one has heard, all have
     result = party_result(study, finished[0]) if finished else None
     if out is not None:
         with _or_printed(result):
             write_host_results(study, result, ends, out)
     if result is not None:
-        _show(study, result, as_json=as_json)
+        _show(study, result, finished[0], as_json=as_json)
     if failed:
         message = f"{len(failed)} of {len(ends)} parties of this host have no result; "
         raise Aborted(message + _causes(failed), failed)

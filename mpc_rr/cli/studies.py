@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.watching import Watch, unwatched
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
 from mpc_rr.cli.addresses import broker_url, on_command_line
@@ -38,12 +39,13 @@ from mpc_rr.cli.console import messages, plain_errors, print_json, say
 from mpc_rr.errors import Aborted, BrokerError, InputError, InternalError, ResultsError
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.rights import PARTY_INVITATION
-from mpc_rr.results.folder import check_folder, result_file, write_results
+from mpc_rr.results.closing import close
+from mpc_rr.results.folder import Safe, check_folder, result_file, write_results
 from mpc_rr.results.format import to_json
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import coordinate_study, run_study
-from mpc_rr.running.loops import run_to_end
+from mpc_rr.running.loops import run_to_end, settle
 from mpc_rr.running.studies import Interrupted
 from mpc_rr.show.progress import watcher
 from mpc_rr.show.study import scenario_facts, show_facts, show_prospects, show_result
@@ -108,20 +110,21 @@ def run(
         scenario.records()  # bad data is told before anything starts
         folder = _result_folder(out, scenario.study)
         _foretell(scenario.study, quiet=as_json)
-        started = time.monotonic()
-        try:
-            result: StudyResult = run_study(
-                scenario,
-                transport=transport.value,
-                broker=url,
-                seed=seed,
-                hosts=hosts,
-                registrar=read_registrar(registrar),
-                watch=_watch(as_json),
-            )
-        except Interrupted as stopped:
-            result = stopped.run
-        _finish(result, folder, time.monotonic() - started, as_json=as_json)
+        started, safe = time.monotonic(), Safe(folder)
+        with safe.named():
+            try:
+                result: StudyResult = run_study(
+                    scenario,
+                    transport=transport.value,
+                    broker=url,
+                    seed=seed,
+                    hosts=hosts,
+                    registrar=read_registrar(registrar),
+                    watch=_watch(as_json) if simulated else _kept(_watch(as_json), safe, seed),
+                )
+            except Interrupted as stopped:
+                result = stopped.run
+            _finish(result, folder, time.monotonic() - started, safe, as_json=as_json)
 
 
 @app.command()
@@ -174,18 +177,19 @@ def coordinate(
         listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
         folder = _result_folder(out, study)
         _foretell(study, quiet=as_json)
-        started = time.monotonic()
-        result = run_to_end(
-            coordinate_study(
-                study,
-                url,
-                seed=seed,
-                announce=_announce(study, url),
-                watch=_watch(as_json),
-                withdrawn=withdrawn(listed),
+        started, safe = time.monotonic(), Safe(folder)
+        with safe.named():
+            result = run_to_end(
+                coordinate_study(
+                    study,
+                    url,
+                    seed=seed,
+                    announce=_announce(study, url),
+                    watch=_kept(_watch(as_json), safe, seed),
+                    withdrawn=withdrawn(listed),
+                )
             )
-        )
-        _finish(result, folder, time.monotonic() - started, as_json=as_json)
+            _finish(result, folder, time.monotonic() - started, safe, as_json=as_json)
 
 
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
@@ -193,6 +197,23 @@ def coordinate(
 
 def _watch(quiet: bool) -> Watch:
     return unwatched if quiet else watcher(messages())
+
+
+def _kept(watch: Watch, safe: Safe, seed: int | None) -> Watch:
+    """Watched, and a finished study is on disk before any party is told that it is finished."""
+
+    @contextlib.contextmanager
+    def watched(coordinator: Coordinator) -> Iterator[None]:
+        def keep(outcome: Outcome) -> None:
+            settle()
+            known = StudyResult(coordinator.study, outcome, {}, seed, TransportName.mqtt.value)
+            safe.keep(close(known, coordinator.sign))
+
+        coordinator.keep = keep
+        with watch(coordinator):
+            yield
+
+    return watched
 
 
 def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
@@ -221,11 +242,13 @@ def _result_folder(out: Path | None, study: Study) -> Path:
     return out
 
 
-def _finish(result: StudyResult, folder: Path, seconds: float, *, as_json: bool) -> None:
+def _finish(
+    result: StudyResult, folder: Path, seconds: float, safe: Safe | None = None, *, as_json: bool
+) -> None:
     """Write and then show how a study ended; a failed one ends the command with code 1."""
     try:
         with _computing(result, quiet=as_json):
-            file = write_results(result, folder)
+            file = write_results(result, folder, safe)
     except ResultsError as error:
         transcript = transcript_lines(result.outcome.transcript)
         typer.echo(to_json(result_file(result, transcript, result.publication)), nl=False)

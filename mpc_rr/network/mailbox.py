@@ -9,6 +9,7 @@ verdict, a new roster, an objection): such news is raised by `interrupt`.
 """
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections import Counter, defaultdict, deque
@@ -46,6 +47,11 @@ MOST_PAUSES = 2
 process is slow: not longer, or whoever sends junk keeps lost messages lost."""
 CLOCK_STEP_S = 1e-6
 """Less than this before a deadline is past it: a timer may not be able to wait for so little."""
+LOOK_S = 0.1
+CAUGHT_UP_S = 60.0
+"""Who is sent ever more does not wait longer than this until all of it is read."""
+QUIET_TURNS = 3
+"""In so many turns of the loop in which nothing is read, there is nothing more to be read."""
 
 P = ParamSpec("P")
 Handler = Callable[[Opened], None]
@@ -157,6 +163,8 @@ class Mailbox:
         """What to do with a message of this study in another version of the wire."""
         self.catch_up: bytes | None = None
         """What to send to somebody who asks for a message of a session that is over."""
+        self.verdict: bytes | None = None
+        """For a coordinator: how the study ended. Whoever asks for something is told it first."""
         self.last_wait = ("", "")
         """Session and step of the latest wait: where an objection belongs."""
         self.round_seconds: defaultdict[tuple[str, str], float] = defaultdict(float)
@@ -177,6 +185,7 @@ class Mailbox:
         self._resent_at: dict[tuple[str, str, str], float] = {}
         self._news: deque[Exception] = deque()
         self._wait: _Wait | None = None
+        self._read = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
@@ -303,6 +312,34 @@ class Mailbox:
         if self._wait is not None:
             self._wait.wake.set()
 
+    def raise_news(self) -> None:
+        """Raise now what the next wait would raise, if there is any."""
+        if self._news:
+            raise self._news.popleft()
+
+    async def caught_up(self) -> None:
+        """Wait until all that has come is read: who has slept hears then what happened meanwhile.
+
+        What has come may not have been taken from the socket yet.
+        """
+        deadline, quiet = self.now() + CAUGHT_UP_S, 0
+        while quiet < QUIET_TURNS and self.now() < deadline and not self._news:
+            if self.transport.behind:
+                self._read.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._read.wait()
+                quiet = 0
+            else:
+                await asyncio.sleep(0)
+                quiet += 1
+
+    def hurry(self, pause_s: float) -> None:
+        """From now on, ask for what is missing after so short a pause."""
+        self.ask_again_s = min(self.ask_again_s, pause_s)
+        if self._wait is not None:
+            self._wait.wake.set()
+
     def dismiss(self, sender: str) -> None:
         """Take no more notice of a sender: neither of what comes nor of what came already."""
         self.keys.pop(sender, None)
@@ -394,6 +431,7 @@ class Mailbox:
         while True:
             for _ in range(AT_ONCE):
                 self.accept(*await self.transport.recv())
+                self._read.set()
             await asyncio.sleep(0)
 
     def accept(self, raw: bytes, came_from: str | None = None) -> None:
@@ -488,22 +526,35 @@ class Mailbox:
 
     def _on_again(self, opened: Opened) -> None:
         asker = opened.envelope.header.sender
-        again = opened.message(Again)
-        key = (again.at_session, again.at_step, asker)
-        raw = self._sent.get(key) or self._sent.get((*key[:2], EVERYONE))
-        if raw is None and again.at_session.split("/")[0] != self.session_root:
-            key, raw = ("", "", asker), self.catch_up
-        now = asyncio.get_running_loop().time()
-        if raw is None or now - self._resent_at.get(key, -self.ask_again_s) < self.ask_again_s / 2:
-            return
-        self._resent_at[key] = math.inf  # not a second time while this one is on its way
-        self.count(again.at_session if key[0] else LOBBY_SESSION, Again.step, asker, sent=len(raw))
-        self.spawn(self._resend, key, asker, raw)
+        now, pause_s, due = self.now(), self.ask_again_s / 2, {}
+        for key, raw in self._answers_to(opened.message(Again), asker).items():
+            if now - self._resent_at.get(key, -math.inf) >= pause_s:
+                self._resent_at[key] = math.inf  # not a second time while this one is on its way
+                self.count(key[0] or LOBBY_SESSION, Again.step, asker, sent=len(raw))
+                due[key] = raw
+        if due:
+            self.spawn(self._resend, asker, due)
 
-    async def _resend(self, key: tuple[str, str, str], asker: str, raw: bytes) -> None:
-        await self.transport.send(asker, raw)
-        if key in self._resent_at:  # else its asker has left, and nothing of it is kept
-            self._resent_at[key] = asyncio.get_running_loop().time()
+    def _answers_to(self, again: Again, asker: str) -> dict[tuple[str, str, str], bytes]:
+        """What to send to whoever asks, in this order.
+
+        When the study is over she hears that first: nobody is to begin now, nor reply to what she
+        asked for; only what belongs to the result is of use to her yet.
+        """
+        key, late = (again.at_session, again.at_step, asker), ("", "", asker)
+        raw = self._sent.get(key) or self._sent.get((*key[:2], EVERYONE))
+        asked = {} if raw is None else {key: raw}
+        if self.verdict is not None:
+            before_the_rounds = "/" not in again.at_session
+            return {late: self.verdict} | ({} if before_the_rounds else asked)
+        elsewhere = again.at_session.split("/")[0] != self.session_root
+        return {late: self.catch_up} if not asked and elsewhere and self.catch_up else asked
+
+    async def _resend(self, asker: str, answers: dict[tuple[str, str, str], bytes]) -> None:
+        for key, raw in answers.items():
+            await self.transport.send(asker, raw)
+            if key in self._resent_at:  # else its asker has left, and nothing of it is kept
+                self._resent_at[key] = self.now()
 
     def count(
         self, session: str, step: str, peer: str, *, sent: int = 0, received: int = 0

@@ -28,7 +28,12 @@ from mpc_rr.publication.parts import (
     Publication,
     Sheet,
 )
-from mpc_rr.publication.reports import announced_digest, answers_digest, who_answered
+from mpc_rr.publication.reports import (
+    MAY_BE_MISSING,
+    announced_digest,
+    answers_digest,
+    who_answered,
+)
 from mpc_rr.publication.sheets import csv_text, table_csv, table_file
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Schema
@@ -331,6 +336,8 @@ class AnsweredOneBlock(Ending, frozen=True):
             counted=self.n, present=self.asked,
             epsilon=self.epsilon, claimed_epsilon=self.claimed_epsilon,
         )  # fmt: skip
+        if self.view and self.n < self.asked:
+            draft.note(MAY_BE_MISSING)
         column = Column(name="attributes", label="what you answered about", kind="attribute")
         draft.listings.append(
             Listing(

@@ -31,6 +31,10 @@ from mpc_rr.publication.parts import (
 from mpc_rr.schema import Schema
 
 DIGEST_BYTES = 32
+NO_VERDICT = (
+    "The coordinator did not say how the study ended, and was not heard of again: whether it was "
+    "finished, and whether there is a result folder, is not known here. Ask whoever runs it."
+)
 Part = TypeVar("Part")
 _publication = msgspec.json.Decoder(Publication)
 _participation = msgspec.json.Decoder(Participation)
@@ -74,6 +78,9 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
     unconfirmed: tuple[str, ...] = ()
     """Parties whose confirmation of the very same result was not seen."""
 
+    without_verdict: bool = False
+    """For a party: whether the coordinator never said how the study ended."""
+
     receipt: tuple[bytes, ...] = ()
     """For a party: the signed public messages it sent and the announcements it heard."""
 
@@ -85,7 +92,7 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
     @property
     def digest(self) -> bytes:
         """By which agents see that they mean the same result: all its own fields, by default."""
-        agents = {"lost", "unconfirmed", "receipt"}
+        agents = {"lost", "unconfirmed", "without_verdict", "receipt"}
         own = [name for name in self.__struct_fields__ if name not in agents]
         encoded = msgspec.msgpack.encode(
             [getattr(self, name) for name in own], enc_hook=_plain, order="deterministic"
@@ -175,6 +182,8 @@ def published(
         privacy = _read_again(made_of, _privacy)
     with draft.part("what it does not promise"):
         draft.notes.extend(protocol.notes(ended))
+    if ending.without_verdict:
+        draft.warn(NO_VERDICT)
     said = (*made.notes, *draft.notes)
     return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=said)
 

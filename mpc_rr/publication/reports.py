@@ -394,17 +394,24 @@ class CollectedViews(Ending, frozen=True):
 
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────
 
+MAY_BE_MISSING = (
+    "Not everybody who was asked is counted, and your answer may be one that is not: `mpc-rr "
+    "verify RUN --receipt FILE` tells, with the coordinator's result folder and your receipt."
+)
+
 
 def _own_publication(
-    study: Setting, asked: int, n: int, digest: bytes, own: Listing
+    study: Setting, ending: "AnsweredOne | AnsweredOneView", own: Listing
 ) -> Publication:
-    draft = Draft()
+    draft, n, asked, digest = Draft(), ending.n, ending.asked, ending.answers_digest
+    where = "" if ending.without_verdict else " Estimates are in the coordinator's result folder."
     draft.find(
-        f"{how_many_answered(n, asked, study.expected)}; what you reported is randomized. "
-        "Estimates are in the coordinator's result folder.",
+        f"{how_many_answered(n, asked, study.expected)}; what you reported is randomized.{where}",
         counted=n,
         present=asked,
     )
+    if n < asked:
+        draft.note(MAY_BE_MISSING)
     draft.quantities.append(announced_digest(digest))
     draft.listings.append(own)
     return draft.publication()
@@ -442,7 +449,7 @@ class AnsweredOne(Ending, frozen=True):
         own = zip(self.schema.attributes, self.reported, strict=True)
         rows = tuple((a.name, a.categories[code]) for a, code in own)
         listed = Listing(name="reported", title="Your report", columns=columns, rows=rows)
-        made = _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        made = _own_publication(study, self, listed)
         if self.in_first_stage is None:
             return made
         first = Finding(text=_of_first_stage(self.in_first_stage, study))
@@ -472,4 +479,4 @@ class AnsweredOneView(Ending, frozen=True):
         """What it was asked about."""
         column = Column(name="attributes", label="what your report was about", kind="attribute")
         listed = Listing(name="view", title="Your view", columns=(column,), rows=((self.view,),))
-        return _own_publication(study, self.asked, self.n, self.answers_digest, listed)
+        return _own_publication(study, self, listed)

@@ -9,15 +9,18 @@ anything is computed from it: if the computing is cut short, ``NAME.unfinished``
 import contextlib
 import hashlib
 import json
+import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
+from mpc_rr.agents.locks import flush_folder
 from mpc_rr.errors import InputError, MpcRrError, ResultsError, ScenarioError
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
@@ -40,6 +43,7 @@ from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.study.definition import Definition, Study, definition_from_json, study_json, study_of
 
+LOGGER = logging.getLogger("mpc_rr.results")
 UNFINISHED = ".unfinished"
 END = "end.json"
 """How it ended for parties that have no result."""
@@ -108,12 +112,36 @@ class CutShort(MpcRrError):
     exit_code = 130
 
 
-def write_results(result: StudyResult, folder: Path) -> ResultFile:
-    """Write the result folder, what was received first.
+class Safe:
+    """A finished study in a safe place, until its folder is written."""
 
-    `ResultsError` if that fails; then nothing is left behind, unless what was received could be
-    written: that stays, and is named.
-    """
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.place: _Making | None = None
+
+    def keep(self, result: StudyResult) -> None:
+        """Put there what was received. If that fails, it is still to be written in the end."""
+        try:
+            place = _Making.beside(self._folder)
+            place.write(_received(result)[0], durably=True)
+        except OSError as error:
+            LOGGER.warning("a finished study cannot be written yet: %s", error.strerror)
+        else:
+            self.place = place
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Say where it is, to whoever stops this."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self.place is None:
+                raise
+            raise CutShort(f"interrupted; {self.place.what_is_there}") from None
+
+
+def _received(result: StudyResult) -> tuple[dict[str, str], ResultFile]:
+    """What was received, as files, of which the last says that nothing is computed of it yet."""
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
     cut_short = Publication(participation=result.participation, notes=(NOT_COMPUTED,))
     file = result_file(result, transcript, cut_short)
@@ -121,19 +149,33 @@ def write_results(result: StudyResult, folder: Path) -> ResultFile:
         "study.json": study_json(result.study),
         "transcript.jsonl": transcript,
         **result.cost_files,
-        "result.json": to_json(file),
     }
     if result.closing is not None:
         received[CLOSING] = closing_text(result.closing, result.study.name, outcome.run)
-    with _in_the_making(folder) as place:
+    return received | {"result.json": to_json(file)}, file
+
+
+def write_results(result: StudyResult, folder: Path, safe: Safe | None = None) -> ResultFile:
+    """Write the result folder, what was received first.
+
+    `ResultsError` if that fails; then nothing is left behind, unless what was received could be
+    written: that stays, and is named.
+    """
+    received, file = _received(result)
+    with _in_the_making(folder, safe) as place:
         place.write(received)
-        place.keep = outcome.result is not None
+        place.keep = result.outcome.result is not None
+        if safe is not None and safe.place is not None:
+            place.take_the_place_of(safe.place)
+            safe.place = place
         try:
             publication = result.publication
         except KeyboardInterrupt:
             raise CutShort(f"interrupted; {place.what_is_there}") from None
         file = msgspec.structs.replace(file, publication=publication)
         place.write(published_files(file, publication))
+    if safe is not None:
+        safe.place = None
     return file
 
 
@@ -204,12 +246,35 @@ class _Making:
     keep: bool = False
     """Whether it is of use as it is, should something go wrong."""
 
-    def write(self, files: Mapping[str, str | bytes]) -> None:
+    @classmethod
+    def beside(cls, folder: Path) -> Self:
+        parent = folder.absolute().parent
+        parent.mkdir(parents=True, exist_ok=True)
+        path = parent / f"{folder.name}{UNFINISHED}"
+        if path.exists():
+            path = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent))
+        path.mkdir(exist_ok=True)
+        path.chmod(0o755)
+        return cls(path, folder)
+
+    def write(self, files: Mapping[str, str | bytes], *, durably: bool = False) -> None:
         for name, content in files.items():
             path = self.path / name
             if path.parent != self.path:
                 path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
+            if durably:
+                with path.open("rb+") as file:
+                    os.fsync(file.fileno())
+        if durably:
+            for place in (self.path, self.path.parent):
+                flush_folder(place)
+
+    def take_the_place_of(self, other: "_Making") -> None:
+        """Be there instead of what was written earlier; one of the two is always there."""
+        shutil.rmtree(other.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.path = self.path.rename(other.path)
 
     @property
     def what_is_there(self) -> str:
@@ -220,17 +285,11 @@ class _Making:
 
 
 @contextlib.contextmanager
-def _in_the_making(folder: Path) -> Iterator[_Making]:
+def _in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
     """A folder that gets its final name when it is complete."""
-    parent, place = folder.absolute().parent, None
+    place = None
     try:
-        parent.mkdir(parents=True, exist_ok=True)
-        place = _Making(parent / f"{folder.name}{UNFINISHED}", folder)
-        if place.path.exists():
-            made = tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent)
-            place.path = Path(made)
-        place.path.mkdir(exist_ok=True)
-        place.path.chmod(0o755)
+        place = _Making.beside(folder)
         yield place
         with contextlib.suppress(OSError):
             folder.rmdir()  # it may be there if it is empty; Windows would not replace it
@@ -241,6 +300,8 @@ def _in_the_making(folder: Path) -> Iterator[_Making]:
             rest = f"; {place.what_is_there}"
         elif place is not None:
             shutil.rmtree(place.path, ignore_errors=True)
+        if not rest and safe is not None and safe.place is not None:
+            rest = f"; {safe.place.what_is_there}"
         raise ResultsError(
             f"the results could not be written to {folder}: {error.strerror}{rest}"
         ) from None

@@ -38,34 +38,71 @@ def run_to_end(main: Coroutine[Any, Any, T], loop_factory: LoopFactory | None = 
         thread: _Thread[Any] | None = getattr(_here, "thread", None)
         if thread is not None:
             thread.runs(loop, task)
-        with _sigterm_as_ctrl_c(loop, task):
-            return await main
+        signals.runs(loop, task)
+        return await main
 
+    signals = _Signals()
     try:
-        with asyncio.Runner(loop_factory=loop_factory or loop_for_mqtt()) as runner:
+        factory = loop_factory or loop_for_mqtt()
+        with signals.heard(), asyncio.Runner(loop_factory=factory) as runner:
             return runner.run(known())
     except asyncio.CancelledError:
-        raise KeyboardInterrupt from None  # SIGTERM, or whoever runs the thread
+        raise KeyboardInterrupt from None  # a signal, or whoever runs the thread
 
 
-@contextlib.contextmanager
-def _sigterm_as_ctrl_c(
-    loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]"
-) -> Iterator[None]:
-    """Who ends this process by SIGTERM, as systemd and containers do, ends it as Ctrl-C does."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # signals are heard by the main thread alone
-        return
+def settle() -> None:
+    """What runs in this thread has come to a result, which no signal may take away any more."""
+    signals: _Signals | None = getattr(_here, "signals", None)
+    if signals is not None:
+        signals.settle()
 
-    def stop(*_: object) -> None:
-        task.cancel()
-        loop.call_soon_threadsafe(lambda: None)  # it may sleep
 
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+class _Signals:
+    """Ctrl-C, and SIGTERM, by which systemd and containers end a process: both cancel what runs.
+
+    A second Ctrl-C ends it at once. When there is a result, the first signal only means not to wait
+    any longer, and further ones mean nothing: whatever sends one, may well send two.
+    """
+
+    def __init__(self) -> None:
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._came = self._settled = False
+
+    def runs(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
+        """Be told what is to be cancelled."""
+        self._running = (loop, task)
+
+    def settle(self) -> None:
+        """There is a result."""
+        self._came, self._settled = False, True
+
+    @contextlib.contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear signals for as long as the context lasts, unless somebody else does."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # signals are heard by the main thread alone
+            return
+        ctrl_c = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        numbers = [signal.SIGTERM, *([signal.SIGINT] if ctrl_c else [])]
+        before = {number: signal.signal(number, self._stop) for number in numbers}
+        outer, _here.signals = getattr(_here, "signals", None), self
+        try:
+            yield
+        finally:
+            _here.signals = outer
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, _frame: object) -> None:
+        again, self._came = self._came, True
+        if self._settled and again:
+            return
+        if self._running is None or (again and number == signal.SIGINT):
+            raise KeyboardInterrupt
+        loop, task = self._running
+        if not loop.is_closed():
+            task.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # it may sleep
 
 
 class _Thread(Generic[T]):

@@ -32,12 +32,14 @@ def say(console: Console, text: str, head: str = "", style: str = "yellow") -> N
     console.print(line(text, head, style))
 
 
-def show_publication(console: Console, found: Publication, schema: Schema) -> None:
+def show_publication(
+    console: Console, found: Publication, schema: Schema, head: str = "Done"
+) -> None:
     """What a study published, or what a party knows of it."""
     words = Words(schema)
     parts: list[RenderableType] = []
     for place, finding in enumerate(found.findings):
-        parts.append(line(finding.text, "Done" if place == 0 else "", "green"))
+        parts.append(line(finding.text, head if place == 0 else "", "green"))
     if found.participation is not None:
         for how, who in absences(found.participation, most=5):
             parts.append(line(who, how.capitalize()))

@@ -118,8 +118,8 @@ class FaultyTransport:
 
     @property
     def behind(self) -> bool:
-        """Whether the wrapped transport is."""
-        return self._inner.behind
+        """Whether the wrapped transport is, or something was let through and not taken yet."""
+        return self._inner.behind or not self._arrivals.empty()
 
     async def recv(self) -> Arrival:
         """The next message that the faults let through."""

@@ -10,9 +10,11 @@ from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.seats import GIVEN_UP_S, Seat, Seats
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
+from mpc_rr.network.lifecycle import Join
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.mqtt import MqttConnection
+from mpc_rr.network.sealed import write
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 
@@ -23,7 +25,7 @@ class Heard:
     """As much of a carrier as seats need."""
 
     def __init__(self):
-        self.at = {}
+        self.at, self.gone = {}, set()
 
     def route(self, target, address):
         pass
@@ -35,7 +37,7 @@ class Heard:
         return self.at.get(address)
 
     def missed(self, address):
-        return False
+        return address in self.gone
 
 
 @pytest.fixture
@@ -125,3 +127,41 @@ def test_nobody_is_evicted_before_it_is_known_of_all_who_are_in_the_way(monkeypa
         assert boss._seats.names == ()
 
     run_virtual(main())
+
+
+def test_who_goes_and_comes_keeps_a_full_lobby_waiting_only_for_a_while(seats):
+    """Once one who did so every second kept it open to its deadline."""
+    carrier = seats._transport
+    for now in range(int(GIVEN_UP_S) + 1):
+        carrier.gone = {"box/ann"}
+        assert seats.in_doubt(float(now))
+        carrier.gone = set()
+        assert not seats.in_doubt(float(now))
+    carrier.gone = {"box/ann"}
+    assert not seats.in_doubt(GIVEN_UP_S + 1)
+    seats.take("ben", Seat(BEN, "box/ben", b""))
+    carrier.gone = {"box/ben"}
+    assert seats.in_doubt(GIVEN_UP_S + 1), "another may be back in a moment"
+
+
+def test_nothing_is_said_of_somebody_whose_signature_was_not_checked():
+    """Once an unsigned join made the coordinator say that a named party joins another run."""
+
+    async def main():
+        net = MemoryNetwork()
+        boss = Coordinator(make_study(), net.attach(COORDINATOR), SeededRandomness(0))
+        me, other = Identity(SeededRandomness(1)), Identity(SeededRandomness(2))
+        header = Header(
+            WIRE_VERSION, "test-study", b"7" * 32, LOBBY_SESSION, Join.step, "ann", COORDINATOR
+        )
+        join = Join(me.public, "box/ann", b"")
+        boss.mailbox.accept(write(header, join, other))
+        forged = (boss._trouble, dict(boss.mailbox.rejected))
+        boss.mailbox.accept(write(header, join, me))
+        return forged, boss._trouble
+
+    (forged, rejected), told = run_virtual(main())
+    assert not forged
+    assert rejected == {"bad signature": 1}
+    assert "joins another run" in told
+    assert "ann" not in told

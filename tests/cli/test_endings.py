@@ -3,9 +3,19 @@
 import json
 import re
 import signal
+import sys
 
+import processes
 import pytest
-from cli_helpers import coordinate, expected_counts, published_counts, start
+from cli_helpers import (
+    RANDOMIZED,
+    coordinate,
+    expected_counts,
+    mpc_rr,
+    patient,
+    published_counts,
+    start,
+)
 
 from mpc_rr.results.folder import END
 
@@ -149,3 +159,57 @@ def test_what_is_wrong_on_this_machine_is_told_before_what_follows_from_it(place
     assert err.splitlines()[-1].count("budget") >= 1
     boss.send_signal(signal.SIGTERM)
     boss.wait()
+
+
+DYING = """
+import asyncio, os, signal, sys
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.cli import main
+
+async def farewell(self, parties):
+    os.kill(os.getpid(), signal.HOW)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        os.kill(os.getpid(), signal.HOW)
+
+Coordinator._farewell = farewell
+main()
+"""
+
+
+def stopped_in_its_farewell(place, how):
+    """A study of which all were told that it is done, and a coordinator that is stopped then."""
+    small, where = place
+    (small / "study.toml").write_text(patient(RANDOMIZED))
+    command = [sys.executable, "-c", DYING.replace("HOW", how)]
+    boss = processes.start([*command, "coordinate", *map(str, where), "--out", str(small / "out")])
+    boss.until_it_says("coordinator fingerprint")
+    boss.finished = True  # it may end badly
+    host = start("host", *where, "--csv", small / "people.csv", "--name", "h")
+    ended = boss.finish()
+    code, said, _ = host.finish()
+    assert (code, said.split(":")[0]) == (0, "Done")
+    return small, ended
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
+def test_two_signals_do_not_take_a_finished_study_away(place, how):
+    """Once the second of two in a row did: no folder, though all were told that it is done."""
+    small, (code, _, err) = stopped_in_its_farewell(place, how)
+    assert code == 0, err
+    assert mpc_rr("verify", small / "out")[0] == 0
+    assert sorted(path.name for path in small.glob("out*")) == ["out"]
+
+
+def test_a_coordinator_that_is_killed_in_its_farewell_leaves_what_can_be_published(place):
+    """Once nothing was on disk before the last goodbye."""
+    small, (code, _, _) = stopped_in_its_farewell(place, "SIGKILL")
+    assert code == -signal.SIGKILL
+    assert sorted(path.name for path in small.glob("out*")) == ["out.unfinished"]
+    code, _, err = mpc_rr("publish", small / "out.unfinished", "--out", small / "out")
+    assert code == 0, err
+    code, said, err = mpc_rr("verify", small / "out")
+    assert code == 0, err
+    assert "contradicted" not in said
+    assert json.loads((small / "out" / "result.json").read_text())["status"] == "done"

@@ -131,6 +131,22 @@ def test_an_unreachable_broker_is_one_line_and_code_1(small):
 
 
 @pytest.mark.broker
+@pytest.mark.parametrize("who", [["party", "--row", 1, "--yes"], ["host"]])
+def test_who_never_reaches_the_broker_leaves_a_folder_that_says_so(small, who):
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    study = small / "study.toml"
+    study.write_text(study.read_text().replace("lobby_s = 600", "lobby_s = 1"))
+    command, *more = who
+    where = ["--broker", f"mqtt://127.0.0.1:{port}", "--csv", small / "people.csv", "--name", "p"]
+    code, _, err = mpc_rr(command, study, *where, *more, "--out", small / "out")
+    assert code == 1
+    why = json.loads((small / "out" / "end.json").read_text())["without_result"]
+    assert set(why) == ({"p"} if command == "party" else {f"p-{k}" for k in range(1, 6)})
+    assert {f"mpc-rr: {told}" for told in why.values()} == {err.splitlines()[-1]}
+
+
+@pytest.mark.broker
 def test_a_port_in_use_is_one_line_and_code_1():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, _, err = mpc_rr("broker", "--port", taken.getsockname()[1])

@@ -104,7 +104,7 @@ def test_a_failed_study_says_so_to_the_parties():
 def test_reprs_show_no_answers():
     result = run(RRIndependent(keep=0.5)).outcome.result
     assert isinstance(result, Collected)
-    assert repr(result) == "Collected(24 of 24 answered)"
+    assert repr(result) == "Collected(24 of 24 who were there answered)"
 
 
 def test_a_study_whose_last_day_has_passed_is_refused_before_anything_is_sent():

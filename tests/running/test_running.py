@@ -201,7 +201,7 @@ def test_a_folder_that_is_there_is_told_before_anything_is_written(tmp_path):
 
 def test_a_run_shows_itself_in_a_line():
     run = running.simulate(STUDY, RECORDS, seed=3)
-    assert repr(run) == "Run('A test', exact_pairs, done)"
+    assert repr(run) == "Run('A test', exact_pairs, done: 12 of 12)"
 
 
 @pytest.mark.parametrize(

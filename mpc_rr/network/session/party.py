@@ -88,6 +88,14 @@ class PartySession(MailboxSession):
         """Enter in the ledger what this study costs after all."""
         self.person.spend(disclosures)
 
+    async def _collect(
+        self, kind: type[M], senders: tuple[str, ...], rounds: int = 1, *, before_news: bool = False
+    ) -> dict[str, Opened]:
+        """Also whatever came after it is read, before anything follows from it."""
+        arrived = await super()._collect(kind, senders, rounds, before_news=before_news)
+        await self.mailbox.caught_up()
+        return arrived
+
     def _on_leaving(self, kind: type[Message]) -> None:
         """Nothing that tells of the record leaves before the ledger has entered that it does."""
         if kind.reveals:
