@@ -208,7 +208,7 @@ def test_numbers_of_numpy_are_numbers():
     assert of_numpy.digest == make_study(5, protocol=RRIndependent(keep=0.5)).digest
 
 
-MANY = """
+MANY_ANSWERS = """
 title = "Many questions"
 [protocol]
 name = "rr_independent"
@@ -222,10 +222,10 @@ def test_all_answers_together_have_a_limit_and_not_only_each(tmp_path):
     """Forty answers of ε = 1.7 each were in order: 69 for the record."""
     asked = "".join(f'[schema.q{k}]\ncategories = ["no", "yes"]\n' for k in range(40))
     with pytest.raises(ScenarioError, match=r"protocol: ε = 69\.4 for all answers together prot"):
-        load(tmp_path, MANY + asked)
+        load(tmp_path, MANY_ANSWERS + asked)
     fewer = "".join(f'[schema.q{k}]\ncategories = ["no", "yes"]\n' for k in range(30))
-    assert len(load(tmp_path, MANY + fewer).study.disclosures) == 30
-    some = MANY.replace('"rr_independent"\nkeep = 0.7', '"rr_views"\nepsilon = 2.0')
+    assert len(load(tmp_path, MANY_ANSWERS + fewer).study.disclosures) == 30
+    some = MANY_ANSWERS.replace('"rr_independent"\nkeep = 0.7', '"rr_views"\nepsilon = 2.0')
     assert load(tmp_path, some + asked).study.protocol.name == "rr_views"
 
 
