@@ -41,7 +41,7 @@ from rich.console import Console
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError, InternalError, MpcRrError
-from mpc_rr.estimation.conditions import Condition
+from mpc_rr.estimation.conditions import conjunction
 from mpc_rr.network.envelope import encode
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
@@ -470,7 +470,7 @@ def _asked(folder, number):
     schema = estimates.schema
     for most in (1, 2, len(schema.sizes)):
         asked = sorted(rng.sample(range(len(schema.sizes)), most))
-        condition = Condition({a: (rng.randrange(schema.sizes[a]),) for a in asked})
+        condition = conjunction({a: (rng.randrange(schema.sizes[a]),) for a in asked})
         try:
             answer = estimates.query(condition)
         except InputError as error:
