@@ -1,6 +1,7 @@
 """Whoever sleeps through a part of a study: it answers nobody, pays nothing, and is told so."""
 
 import asyncio
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -12,7 +13,8 @@ from mpc_rr.agents.host import run_parties
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Aborted, Refused
-from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Again
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
@@ -156,3 +158,18 @@ def test_where_not_all_are_counted_a_party_says_that_its_answer_may_not_be():
     assert run.outcome.result.n == 4
     made = published(run.parties["party-1"], STUDY.setting, STUDY.protocol)
     assert MAY_BE_MISSING in [note.text for note in made.notes]
+
+
+def test_when_the_study_is_over_nobody_is_given_what_would_let_her_begin():
+    """The verdict comes first, and may still be the one that is lost."""
+    opening, result = ("1", "opening", EVERYONE), ("1/rr_independent", "answers", EVERYONE)
+    coordinator = SimpleNamespace(
+        _sent={opening: b"opening", result: b"result"}, verdict=b"over", session_root="1"
+    )
+
+    def given(session, step):
+        asked = Again(session, step)
+        return list(Mailbox._answers_to(coordinator, asked, "ann").values())  # noqa: SLF001
+
+    assert given(*opening[:2]) == [b"over"]
+    assert given(*result[:2]) == [b"over", b"result"]
