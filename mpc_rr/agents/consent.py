@@ -176,7 +176,7 @@ def _by_other_names(study: Study, account: Account) -> list[str]:
         return []
     learned = "; ".join(dict.fromkeys(e.compared for e in study.disclosures if e.compared))
     told = "Your ledger tells by the names of attributes whether the same is asked again."
-    before = listing(map(repr, set(earlier)))
+    before = listing(map(repr, dict.fromkeys(earlier)))
     return [f"{told} If this study asks by other names what {before} asked, {learned}."]
 
 

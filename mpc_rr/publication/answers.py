@@ -114,6 +114,8 @@ def from_shares(
     if table is None:
         return None
     wanted = wanted_cells(table, cells, schema)
+    if table.kind == "count":
+        return _counted(words, table, wanted, n, level)
     share, alone = _added(table, wanted), wanted.sum() == 1
     found = _published(table, int(wanted.argmax()), n) if alone and level == LEVEL else None
     how = _how_summed(table, alone=bool(alone), published=found is not None)
@@ -137,6 +139,22 @@ def from_shares(
         why = "This protocol publishes limits of single cells only, so there are none for a sum."
         return replace(answer, how=f"{how} {why}")
     return _around(answer, found)
+
+
+def _counted(words: str, table: Table, wanted: Truths, n: int | None, level: float) -> Answer:
+    """The counts of a table of a protocol that is not known here."""
+    met, n = _added(table, wanted), table.n if n is None else n
+    name = quoted(table.name)
+    if not n or not 0 <= met <= n:
+        raise InputError(f"this cannot be told: table {name} does not count each respondent once")
+    if table.standard_errors is None and table.low is None:
+        told = f"Counted in table {name}."
+        return between(words, (round(met), round(met)), n, level, told, told)
+    return Answer(
+        words, n, met, met / n, None, None, None, level, "noisy counts", certain=False,
+        how=f"The counts of table {name}, added up. They are uncertain, and their protocol gives "
+        "no limits of sums.",
+    )  # fmt: skip
 
 
 def _around(answer: Answer, found: QueryAnswer) -> Answer:

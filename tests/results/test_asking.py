@@ -13,6 +13,7 @@ from mpc_rr import Run, query, simulate
 from mpc_rr.anonymization.pairings import fewest_and_most
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.condition_language import parse_condition
+from mpc_rr.estimation.estimates import checked_cells
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -23,8 +24,11 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication.answers import from_shares
+from mpc_rr.publication.parts import Axis, Table
 from mpc_rr.results.asking import ask
 from mpc_rr.results.folder import read_folder
+from mpc_rr.schema import Attribute, Schema
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIZES = (2, 3, 2)
@@ -250,3 +254,31 @@ def test_pairings_are_those_of_all_permutations():
             sums = [sum(met[i, j] for i, j in enumerate(order)) for order in every]
             fewest, most = fewest + min(sums), most + max(sums)
         assert fewest_and_most(groups) == (fewest, most)
+
+
+# ── Tables of protocols that are not known here ────────────────────────────────────────────────
+
+TWO = Schema((Attribute("a", "nominal", ("x", "y")), Attribute("b", "nominal", ("x", "y"))))
+
+
+def of_a_count_table(**layers):
+    axis = Axis(attribute="a", categories=("x", "y"))
+    table = Table(name="a", axes=(axis,), kind="count", n=10, **({"values": (3, 7)} | layers))
+    cells = checked_cells(parse_condition("a = x", TWO), TWO.sizes)
+    return from_shares("a = x", [table], cells, TWO, 10, 0.95, lambda *_: None)
+
+
+def test_counts_of_a_protocol_of_one_s_own_are_counts():
+    """Once they were taken for shares: 30 of 10 respondents."""
+    found = of_a_count_table()
+    assert (found.count, found.share, found.certain) == (3.0, 0.3, True)
+    noisy = of_a_count_table(standard_errors=(1.0, 1.0))
+    assert (noisy.count, noisy.share, noisy.certain) == (3.0, 0.3, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "says"), [((13, 7), "each respondent once"), ((None, 7), "are hidden")]
+)
+def test_counts_that_do_not_tell_are_not_told(values, says):
+    with pytest.raises(InputError, match=says):
+        of_a_count_table(values=values)
