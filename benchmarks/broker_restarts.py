@@ -1,8 +1,5 @@
 """A broker that is killed and started again while a thousand parties join.
 
-    python benchmarks/broker_restarts.py [--runs 4] [--seed 1] [--parties 1000]
-        [--brokers mosquitto embedded] [--out FILE.json]
-
 Named floor: the same study with a broker that stays, measured first. Coordinator and two hosts are
 processes of their own, with half of the parties each. At a random moment of the joining (a share of
 the time that it took with a broker that stayed) the broker gets SIGKILL, and is started again at
@@ -12,11 +9,9 @@ joined by then, how many were counted, and how long the study took from the host
 Everybody must be counted: whoever is not is named, with what the processes said.
 """
 
-import argparse
 import contextlib
 import json
 import os
-import random
 import re
 import shutil
 import signal
@@ -26,6 +21,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.harness.rows import Row, rounded
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
 LIMIT_S = 900
@@ -118,6 +115,9 @@ class Embedded:
         self._processes.until(lambda: "parties: " in out.read_text(), "the broker is ready")
 
 
+KINDS = {kind.name: kind for kind in (Mosquitto, Embedded)}
+
+
 def _answers(port):
     try:
         socket.create_connection(("127.0.0.1", port)).close()
@@ -204,36 +204,35 @@ def outcome(processes, place):
     }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def add_options(parser):
     parser.add_argument("--runs", type=int, default=4, help="restarts for each broker")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--parties", type=int, default=1000)
-    parser.add_argument("--brokers", nargs="+", default=["mosquitto", "embedded"])
+    parser.add_argument("--brokers", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--port", type=int, default=22900)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+
+
+def measure(run):
     # Whoever ends this from outside ends what it has started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    kinds = {kind.name: kind for kind in (Mosquitto, Embedded)}
-    rng, rows, port = random.Random(options.seed), [], options.port
-    for name in options.brokers:
-        floor = measured(kinds[name], port, options.parties, None)
-        rows.append(floor)
-        print(json.dumps(floor), flush=True)
-        for _ in range(options.runs):
+    parties, port = run.options.parties, run.options.port
+    for name in run.options.brokers:
+        floor = measured(KINDS[name], port, parties, None)
+        yield from rows_of(floor, 0, None)
+        for number, rng in enumerate(run.rngs(run.options.runs, name), start=1):
             port += 1
             moment_s = round(rng.uniform(0.02, 0.98) * floor["joining_s"], 2)
-            row = measured(kinds[name], port, options.parties, moment_s)
-            rows.append(row | {"to_floor": round(row["seconds"] / floor["seconds"], 2)})
-            print(json.dumps(rows[-1]), flush=True)
+            yield from rows_of(measured(KINDS[name], port, parties, moment_s), number, floor)
         port += 1
-    restarts = [row for row in rows if row["restart_s"] is not None]
-    complete = sum(row["counted"] == row["parties"] for row in restarts)
-    print(f"{complete} of {len(restarts)} studies counted everybody although the broker restarted")
-    if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 
-if __name__ == "__main__":
-    main()
+def rows_of(found, number, floor):
+    """Who was not counted, and the time beside the study whose broker stayed."""
+    setting = {"broker": found["broker"], "parties": found["parties"], "restart": number}
+    beside = {}
+    if floor is not None:
+        beside = {"beside": "a broker that stays", "better": "lower",
+                  "ratio": rounded(found["seconds"] / floor["seconds"])}  # fmt: skip
+    yield Row(what="time of the study", setting=setting, value=found["seconds"], unit="s", runs=1,
+              details=found, **beside)  # fmt: skip
+    yield Row(what="people who were not counted", setting=setting, runs=1, aim=0, better="lower",
+              value=found["parties"] - (found["counted"] or 0))  # fmt: skip

@@ -1,7 +1,5 @@
 """A study under a flood of hellos from strangers.
 
-    python benchmarks/flood.py [--rates 0 2000 8000] [--clients 1 20] [--out FILE.json]
-
 Named floor: the same study without a flood (rate 0). Coordinator and host are processes of their
 own at an embedded broker; the flood comes from this process, by clients that have the parties'
 address, each on its own mailbox, with hellos that are properly signed, each under another name. It
@@ -10,8 +8,8 @@ how long the study took from the host's start, the coordinator's largest residen
 many hellos were really sent in a second.
 """
 
-import argparse
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -23,6 +21,7 @@ from pathlib import Path
 
 import paho.mqtt.client as paho
 
+from benchmarks.harness.rows import Row, rounded
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.network.envelope import COORDINATOR, LOBBY_SESSION, WIRE_VERSION, Header
@@ -137,22 +136,30 @@ async def measured(rate, clients, parties):
         }  # fmt: skip
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--rates", type=int, nargs="+", default=[0, 2000, 8000])
+def add_options(parser):
+    parser.add_argument("--rates", type=int, nargs="+", default=[2000, 8000])
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 20])
     parser.add_argument("--parties", type=int, default=50)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    rows = []
-    for rate in options.rates:
-        for clients in options.clients if rate else [1]:
-            row = asyncio.run(measured(rate, clients, options.parties))
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
 
 
-if __name__ == "__main__":
-    main()
+def measure(run):
+    parties = run.options.parties
+    quiet = asyncio.run(measured(0, 1, parties))
+    yield from rows_of(quiet, None)
+    for rate, clients in itertools.product(run.options.rates, run.options.clients):
+        yield from rows_of(asyncio.run(measured(rate, clients, parties)), quiet)
+
+
+def rows_of(found, quiet):
+    """Time and memory beside the study without a flood; who was not counted."""
+    setting = {name: found.pop(name) for name in ("rate", "clients", "parties")}
+    kinds = (("time of the study", "seconds", "s"), ("the coordinator's memory", "memory_mb", "MB"))
+    for what, name, unit in kinds:
+        beside = {}
+        if quiet is not None:
+            beside = {"beside": "no flood", "ratio": rounded(found[name] / quiet[name]),
+                      "better": "lower"}  # fmt: skip
+        yield Row(what=what, setting=setting, value=found[name], unit=unit, runs=1,
+                  details=found, **beside)  # fmt: skip
+    yield Row(what="people who were not counted", setting=setting, runs=1, aim=0, better="lower",
+              value=setting["parties"] - (found["counted"] or 0))  # fmt: skip

@@ -1,15 +1,12 @@
 """Large studies in two stages over a real broker: does the second stage cost what the first does?
 
-    python benchmarks/large_studies.py --data adult.csv [--people 32561] [--hosts 2] [--busy 0]
-
 Runs ``scenarios/adult_clusters.toml`` as the command line does, with so many of the people in the
-data. Named floor: the first stage, in which the same parties randomize, report and are counted.
-Also counted: messages that were asked for again, messages that came twice, and whatever was printed
-on standard error. ``--busy N`` has N other processes spin meanwhile. The deadlines are the
-scenario's, or ``--round`` seconds.
+data (adult.csv). Named floor: the first stage, in which the same parties randomize, report and are
+counted. Also counted: messages that were asked for again, messages that came twice, and whatever
+was printed on standard error. ``--busy N`` has N other processes spin meanwhile. The deadlines are
+the scenario's, or ``--round`` seconds.
 """
 
-import argparse
 import csv
 import json
 import re
@@ -18,6 +15,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from benchmarks.harness.rows import Row, rounded
 
 ROOT = Path(__file__).parent.parent
 SCENARIO = ROOT / "scenarios" / "adult_clusters.toml"
@@ -35,9 +34,10 @@ def scenario_for(people, round_s, folder):
     return path
 
 
-def run(options, folder):
+def once(options, data, folder):
+    """What came out, and the seconds of its two stages."""
     study = scenario_for(options.people, options.round, folder)
-    command = [sys.executable, "-m", "mpc_rr", "run", study, "--data", options.data,
+    command = [sys.executable, "-m", "mpc_rr", "run", study, "--data", data,
                "--out", folder / "run", "--json"]  # fmt: skip
     if options.hosts:
         command += ["--hosts", str(options.hosts)]
@@ -60,39 +60,36 @@ def run(options, folder):
             if row["step"] == "again"
         )
     people = result["publication"]["participation"]
-    return {
-        "people": options.people,
-        "hosts": options.hosts,
-        "busy": options.busy,
-        "status": result["status"],
-        "counted": people["counted"],
-        "seconds": round(seconds, 1),
-        "first_stage_s": round(rounds["first_answer"], 1),
-        "second_stage_s": round(rounds["answer"], 1),
-        "second_to_first": round(rounds["answer"] / rounds["first_answer"], 3),
-        "messages": cost["total"]["messages_up"] + cost["total"]["messages_down"],
-        "of_these_asked_again_or_sent_again": again,
-        "rejected": result["rejected_messages"],
-        "stray_lines": done.stderr.splitlines(),
-    }
+    return (
+        rounds["answer"],
+        rounds["first_answer"],
+        {
+            "status": result["status"],
+            "counted": people["counted"],
+            "whole_s": round(seconds, 1),
+            "first_stage_s": round(rounds["first_answer"], 1),
+            "messages": cost["total"]["messages_up"] + cost["total"]["messages_down"],
+            "of_these_asked_again_or_sent_again": again,
+            "rejected": result["rejected_messages"],
+            "stray_lines": done.stderr.splitlines(),
+        },
+    )
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, type=Path)
+def add_options(parser):
     parser.add_argument("--people", type=int, default=32_561)
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--round", type=int)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
+
+
+def measure(run):
+    options = run.options
     with tempfile.TemporaryDirectory() as folder:
-        found = run(options, Path(folder))
-    text = json.dumps(found, indent=2)
-    print(text)
-    if options.out is not None:
-        options.out.write_text(text + "\n")
-
-
-if __name__ == "__main__":
-    main()
+        second, first, more = once(options, run.data("adult.csv"), Path(folder))
+    setting = {"people": options.people, "hosts": options.hosts, "busy": options.busy}
+    yield Row(what="time of the second stage", setting=setting, value=rounded(second), unit="s",
+              beside="the first stage", ratio=rounded(second / first), runs=1, better="lower",
+              details=more)  # fmt: skip
+    yield Row(what="people who were not counted", setting=setting, runs=1, aim=0, better="lower",
+              value=options.people - more["counted"])  # fmt: skip

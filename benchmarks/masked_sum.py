@@ -1,8 +1,6 @@
 """What a masked sum costs: all pairs of Adult's eight attributes (1,230 free cells), 5 % dropouts.
 
-Run ``python benchmarks/masked_sum.py [--parties N …] [--hosts N] [--out FILE.json]
-[--coordinator malicious|semi-honest]``. For each number of parties, in one run on one machine, it
-measures
+For each number of parties, in one run on one machine, it measures
 
 * the whole study over the embedded broker, parties spread over ``--hosts`` processes, from when the
   last of these has said hello until the coordinator has told everybody the result; one party in
@@ -16,9 +14,8 @@ measures
 
 At n = 100 the ratio depends on that wait: with 50 ms instead of 20 it was 2.17 (2.03 to 2.31), and
 8.3 when half a second was waited and the start of the processes counted too.
-Small studies are run five times, and the one with the median ratio is told. Aims: at most 2 times
-the floor, growing linearly in n; at most 10 KB up per party at k = 48; at most 12 GiB. The latest
-figures are in ``benchmarks/results/masked_sum.json``.
+Small studies are run five times. Aims: at most 2 times the floor, growing linearly in n; at most
+10 KB up per party at k = 48; at most 12 GiB.
 
 Profile (cProfile, 1,000 parties, k = 40, one process): a third is X25519 (two agreements with each
 neighbour), a tenth Ed25519, a third the broker's client and asyncio (13 messages a party), a tenth
@@ -27,20 +24,20 @@ and the tables of the announced total anew (2 ms a party); two tasks for each me
 hellos sent twice.
 """
 
-import argparse
 import contextlib
 import importlib.util
-import json
 import multiprocessing
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-from secure_sum import ADULT_SIZES, adult_schema
-
+from benchmarks.harness.cost import processor_seconds
+from benchmarks.harness.rows import Row, measured, rounded
+from benchmarks.harness.studies import random_people, scenario_of, schema_of
+from benchmarks.secure_sum import ADULT_SIZES
 from mpc_rr.crypto import shamir
 from mpc_rr.crypto.graph import HararyGraph
 from mpc_rr.crypto.identity import Identity
@@ -52,8 +49,8 @@ from mpc_rr.protocols.sums.masked.setup import MaskingOptions
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
-from mpc_rr.study.definition import Deadlines, Parties, Study
-from mpc_rr.study.file import Scenario, party_names
+from mpc_rr.study.definition import Deadlines
+from mpc_rr.study.file import party_names
 
 try:
     from flwr.common.secure_aggregation.crypto import shamir as flower_shamir
@@ -68,31 +65,20 @@ DROPOUT_SHARE = 0.05
 SAMPLE = 200
 
 
-class RandomPeople(Scenario, frozen=True):
-    """Parties with uniformly random records."""
-
-    def records(self):
-        rng = np.random.default_rng(1)
-        codes = [rng.integers(size, size=self.study.parties.count) for size in ADULT_SIZES]
-        return [tuple(row) for row in np.stack(codes, 1).tolist()]
-
-
 def scenario(parties, coordinator):
-    study = Study(
-        name="benchmark",
-        title="Benchmark",
-        description="",
-        schema=adult_schema(),
-        protocol=ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator=coordinator)),
-        parties=Parties(parties, round(0.9 * parties)),
-        deadlines=Deadlines(3600.0, 3600.0, stragglers_s=0.02 + parties / 8_000),
-    )
     names = party_names(parties)
     gone = names[7 :: round(1 / DROPOUT_SHARE)]
     faults = Faults(
         silent=tuple(PartyFault(name, STEPS[k % len(STEPS)]) for k, name in enumerate(gone))
     )
-    return RandomPeople(Path("benchmark"), study, None, None, faults, 0)
+    return scenario_of(
+        schema_of(ADULT_SIZES),
+        ExactPairs(sum="masked_sum", masking=MaskingOptions(coordinator=coordinator)),
+        random_people(ADULT_SIZES, parties),
+        minimum=round(0.9 * parties),
+        deadlines=Deadlines(3600.0, 3600.0, stragglers_s=0.02 + parties / 8_000),
+        faults=faults,
+    )
 
 
 def floor(degree, threshold, cells, bits, dropouts):
@@ -104,8 +90,8 @@ def floor(degree, threshold, cells, bits, dropouts):
         own, identity = MaskKey(rng), Identity(rng)
         seeds, seals = [], []
         for key, sealing in others:
-            seeds.append(derive(own.agree(key), b"pair mask", 16))
-            seals.append(derive(identity.agree(sealing), b"shares", 64))
+            seeds.append(derive(own.shared_secret(key), b"pair mask", 16))
+            seals.append(derive(identity.shared_secret(sealing), b"shares", 64))
         secrets = [shamir.random_secret(rng) for _ in range(2)]
         shares = [shamir.split(secret, threshold, degree, rng) for secret in secrets]
         parcels = [lock(k[:32], a + b) for k, a, b in zip(seals, *shares, strict=True)]
@@ -121,12 +107,6 @@ def floor(degree, threshold, cells, bits, dropouts):
         for seed in seeds[: round(dropouts * degree)]:
             total -= mask(seed, cells, bits)
     return (time.perf_counter() - started) / SAMPLE
-
-
-def cpu_seconds():
-    """Of this process and the processes it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(u.ru_utime + u.ru_stime for u in used)
 
 
 def peak_memory_gb():
@@ -160,22 +140,17 @@ class Clock:
         self.ended = time.perf_counter()
 
 
-def measure(parties, hosts, coordinator):
-    runs = [measure_once(parties, hosts, coordinator) for _ in range(5 if parties <= 1000 else 1)]
-    middle = sorted(runs, key=lambda row: row["ratio_to_floor"])[len(runs) // 2]
-    return middle | {"ratios": sorted(row["ratio_to_floor"] for row in runs)}
-
-
-def measure_once(parties, hosts, coordinator):
+def once(parties, hosts, coordinator):
+    """Seconds of the study and of the floor, and what else was seen."""
     planned = scenario(parties, coordinator)
     study = planned.study
     plan = study.protocol.options_in(study.setting).plan(parties)
     cells, bits = 1230, parties.bit_length()
     with embedded_broker() as broker:
         url = broker.coordinator
-        used, clock = cpu_seconds(), Clock(planned.party_names(), hosts)
+        used, clock = processor_seconds(), Clock(planned.party_names(), hosts)
         result = run_study(planned, broker=url, hosts=hosts, watch=clock.watch)
-        used = cpu_seconds() - used
+        used = processor_seconds() - used
     study_s = clock.ended - clock.all_there
     outcome = result.outcome
     assert outcome.result is not None, outcome.cause
@@ -188,45 +163,53 @@ def measure_once(parties, hosts, coordinator):
     down = sum(traffic.bytes_down for traffic in outcome.traffic.values())
     party_s = floor(plan.degree, plan.threshold, cells, bits, DROPOUT_SHARE)
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
-    return {
-        "parties": parties,
-        "coordinator": coordinator,
-        "neighbours": plan.degree,
-        "threshold": plan.threshold,
-        "counted": outcome.result.n,
-        "hosts": hosts,
-        "kb_up_per_party": round(up / parties / 1000, 2),
-        "kb_down_per_party": round(down / parties / 1000, 2),
-        "study_s": round(study_s, 2),
-        "with_starting_processes_s": round(clock.ended - clock.started, 1),
-        "of_which_waiting_for_dropouts_s": round(waited_s, 1),
-        "cpu_s": round(used, 1),
-        "ms_per_party": round(1000 * study_s / parties, 2),
-        "floor_ms_per_party": round(1000 * party_s, 2),
-        "ratio_to_floor": round(study_s / (party_s * parties), 2),
-        "peak_memory_gb": round(peak_memory_gb() + hosts * children, 2),
-    }
+    return (
+        study_s,
+        party_s * parties,
+        {
+            "neighbours": plan.degree,
+            "threshold": plan.threshold,
+            "counted": outcome.result.n,
+            "kb_up_per_party": round(up / parties / 1000, 2),
+            "kb_down_per_party": round(down / parties / 1000, 2),
+            "with_starting_processes_s": round(clock.ended - clock.started, 1),
+            "of_which_waiting_for_dropouts_s": round(waited_s, 1),
+            "cpu_s": round(used, 1),
+            "peak_memory_gb": round(peak_memory_gb() + hosts * children, 2),
+        },
+    )
 
 
-def graph_rows():
+def studies(parties, hosts, coordinator):
+    """Rows of one number of parties."""
+    runs = [once(parties, hosts, coordinator) for _ in range(5 if parties <= 1000 else 1)]
+    study, floors, more = zip(*runs, strict=True)
+    setting = {"parties": parties, "coordinator": coordinator, "hosts": hosts}
+    yield measured("time of a masked sum", setting, study, floors, unit="s", aim=2.0,
+                   beside="its operations alone", better="lower", details=more[0])  # fmt: skip
+    yield measured("KB up per party", setting, [m["kb_up_per_party"] for m in more],
+                   aim=10.0, better="lower")  # fmt: skip
+    yield Row(what="peak memory", setting=setting, unit="GB", aim=12.9, better="lower",
+              value=max(m["peak_memory_gb"] for m in more))  # fmt: skip
+
+
+def graph_row():
     """Building the graph of a million parties, against half of them: twice is linear."""
     seconds = {}
     for nodes in (500_000, 1_000_000):
         started = time.perf_counter()
         HararyGraph(nodes.to_bytes(32), nodes, 56).all_neighbours()
         seconds[nodes] = time.perf_counter() - started
-    return {
-        "graph_of": 1_000_000,
-        "neighbours": 56,
-        "seconds": round(seconds[1_000_000], 2),
-        "ratio_to_half_as_many": round(seconds[1_000_000] / seconds[500_000], 2),
-    }
+    half, whole = seconds.values()
+    return Row(
+        what="time of building a graph", setting={"parties": 1_000_000, "neighbours": 56},
+        value=rounded(whole), unit="s", beside="half as many", ratio=rounded(whole / half), runs=1,
+        better="lower",
+    )  # fmt: skip
 
 
 def mpyc_sum(parties, cells=1230):
     """MPyC's sum of one such vector of each party, each a process, on this machine."""
-    if importlib.util.find_spec("mpyc") is None:
-        return {"peer": "MPyC", "not_installed": "pip install 'mpc-rr[bench]'"}
     program = (
         "import time\nfrom mpyc.runtime import mpc\n"
         "async def main():\n"
@@ -238,22 +221,20 @@ def mpyc_sum(parties, cells=1230):
         "    print('seconds', time.perf_counter() - t, flush=True)\n    await mpc.shutdown()\n"
         "mpc.run(main())\n"
     )
-    file = Path("/tmp") / "mpyc_sum.py"
-    file.write_text(program)
-    done = subprocess.run(
-        [sys.executable, str(file), f"-M{parties}", "--no-log"],
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    file.unlink()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "mpyc_sum.py"
+        file.write_text(program)
+        done = subprocess.run(
+            [sys.executable, str(file), f"-M{parties}", "--no-log"],
+            capture_output=True, text=True, timeout=300, check=True,
+        )  # fmt: skip
     found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("seconds")]
-    seconds = round(float(found[0]), 2) if found else None
-    return {"peer": "MPyC", "parties": parties, "seconds": seconds}
+    return Row(what="time of a sum of a peer", setting={"peer": "MPyC", "parties": parties},
+               value=rounded(float(found[0])), unit="s", runs=1)  # fmt: skip
 
 
 def flower_client(degree):
     """Flower's functions for one client of SecAgg+: keys, shares, sealing and masks."""
-    if flower is None:
-        return {"peer": "Flower", "not_installed": "pip install 'mpc-rr[bench]'"}
     keys = [flower_keys.generate_key_pairs() for _ in range(degree)]
     started = time.perf_counter()
     mine, sealing = flower_keys.generate_key_pairs(), flower_keys.generate_key_pairs()
@@ -264,38 +245,34 @@ def flower_client(degree):
         flower.decrypt(shared, flower.encrypt(shared, bytes(200)))
         seed = flower.generate_shared_key(mine[0], public)
         pseudo_rand_gen(seed, 1 << 16, [(1230,)])
-    seconds = time.perf_counter() - started
-    return {"peer": "Flower, one client", "neighbours": degree, "ms": round(1000 * seconds, 1)}
+    spent = rounded(1000 * (time.perf_counter() - started))
+    return Row(what="time of one client of a peer", unit="ms", value=spent, runs=1,
+               setting={"peer": "Flower", "neighbours": degree})  # fmt: skip
 
 
-def show(rows, out):
-    """The latest row for people, all of them for the file."""
-    print(json.dumps(rows[-1], indent=2), flush=True)
-    if out is not None:
-        out.write_text(json.dumps(rows, indent=2) + "\n")
+def peer_rows(run):
+    if importlib.util.find_spec("mpyc") is None:
+        run.tell("MPyC is left out: pip install 'mpc-rr[bench]'")
+    else:
+        yield from (mpyc_sum(parties) for parties in (7, 21))
+    if flower is None:
+        run.tell("Flower is left out: pip install 'mpc-rr[bench]'")
+    else:
+        yield flower_client(40)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+def add_options(parser):
     parser.add_argument("--parties", type=int, nargs="+", default=[100, 1000, 10_000, 32_561])
     parser.add_argument("--hosts", type=int, default=multiprocessing.cpu_count())
     parser.add_argument(
         "--coordinator", choices=("malicious", "semi-honest"), default="semi-honest"
     )
     parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    rows = []
-    for parties in options.parties:
-        rows.append(measure(parties, options.hosts, options.coordinator))
-        show(rows, options.out)
-    rows.append(graph_rows())  # last: it takes memory
-    show(rows, options.out)
-    if not options.no_peers:
-        for row in (*(mpyc_sum(n) for n in (7, 21)), flower_client(40)):
-            rows.append(row)
-            show(rows, options.out)
 
 
-if __name__ == "__main__":
-    main()
+def measure(run):
+    for parties in run.options.parties:
+        yield from studies(parties, run.options.hosts, run.options.coordinator)
+    yield graph_row()  # last of ours: it takes memory
+    if not run.options.no_peers:
+        yield from peer_rows(run)

@@ -1,7 +1,5 @@
 """The anonymous channel against the HPKE operations it cannot do without, in one run.
 
-    python benchmarks/mix_cascade.py [--parties 1000] [--relays 3] [--out results/mix_cascade.json]
-
 The floor: every sender seals its message to two keys of each relay, every relay opens one layer of
 each message, and the output is read once; all of it in a tight loop, one after the other, and
 nothing else. Ours: the same inside a study over the embedded broker, from the relays' keys to the
@@ -15,14 +13,13 @@ that its size was right. All of it is now done once for all parties of a host. W
 HPKE itself (half), signing and verifying 2,000 messages (a fifth), and asyncio.
 """
 
-import argparse
 import asyncio
-import json
 import time
 from pathlib import Path
 
 import msgspec
 
+from benchmarks.harness.rows import measured
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.crypto.onion import LayerKey, wrap
 from mpc_rr.protocols import collaborative_k_anonymity as protocol
@@ -81,36 +78,25 @@ def mix_s(parties, relays, hosts):
 
 
 def one_run(parties, relays, hosts):
+    """Seconds of the mix, of the operations alone (before and after), and of the whole study."""
     before = floor_s(parties, relays)
     mix, whole = mix_s(parties, relays, hosts)
-    floor = (before + floor_s(parties, relays)) / 2
-    return {
-        "parties": parties,
-        "relays": relays,
-        "hosts": hosts,
-        "floor_s": round(floor, 2),
-        "mix_s": round(mix, 2),
-        "ratio": round(mix / floor, 2),
-        "whole_study_s": round(whole, 1),
-    }
+    return mix, (before + floor_s(parties, relays)) / 2, whole
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser):
     parser.add_argument("--parties", type=int, default=1000)
     parser.add_argument("--relays", type=int, default=3)
-    parser.add_argument("--runs", type=int, default=5, help="the one with the median ratio is told")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    rows = []
+    parser.add_argument("--runs", type=int, default=5)
+
+
+def measure(run):
+    parties, relays = run.options.parties, run.options.relays
     for hosts in (0, 2):
-        runs = [one_run(options.parties, options.relays, hosts) for _ in range(options.runs)]
-        middle = sorted(runs, key=lambda row: row["ratio"])[options.runs // 2]
-        rows.append(middle | {"ratios": sorted(row["ratio"] for row in runs)})
-        print(json.dumps(rows[-1]))
-    if options.out is not None:
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+        runs = [one_run(parties, relays, hosts) for _ in range(run.options.runs)]
+        mix, floor, whole = zip(*runs, strict=True)
+        ratios = sorted(round(m / f, 2) for m, f in zip(mix, floor, strict=True))
+        more = {"ratios": ratios, "whole_study_s": round(sum(whole) / len(whole), 1)}
+        yield measured("time of the mix", {"parties": parties, "relays": relays, "hosts": hosts},
+                       mix, floor, unit="s", beside="its HPKE operations alone", better="lower",
+                       details=more)  # fmt: skip

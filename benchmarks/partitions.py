@@ -1,24 +1,21 @@
 """MDAV and Mondrian: time on 30,000 records, and information loss beside anonypyx in one run.
 
-    python benchmarks/partitions.py [--data adult.csv] [--out results/partitions.json]
-
-Without ``--data``, four correlated normal attributes. With Adult: age, education-num,
-hours-per-week and capital-gain. anonypyx (extra ``[bench]``) keeps all distances between records in
+Four correlated normal attributes, and where --data has adult.csv: age, education-num,
+hours-per-week and capital-gain. anonypyx (extra ``bench``) keeps all distances between records in
 memory (7 GB for 30,000), so it is compared on the first 4,000.
 
 MDAV looks n²/k times at a record; at n = 30,000 and k = 5 that is 180 million looks for each of
 three distances, made in whole columns by numpy. It is bounded by cutting at medians beyond 40,000
-records, so that the time grows with n from there on.
+records, so that the time grows with n from there on. Nothing is random but the normal attributes,
+which are the same in every session.
 """
 
-import argparse
 import csv
-import json
 import time
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.harness.rows import Row, rounded
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.risk import information_loss
 from mpc_rr.anonymization.table import Microdata
@@ -46,21 +43,6 @@ def table_of(codes):
     return Microdata(attributes, codes)
 
 
-def measured(name, make, table):
-    started = time.perf_counter()
-    groups = make(table, K)
-    seconds = time.perf_counter() - started
-    assert min(len(rows) for rows in groups) >= K
-    loss = information_loss(table, groups)
-    return {
-        "method": name,
-        "records": len(table),
-        "k": K,
-        "seconds": round(seconds, 2),
-        "squared_error": round(loss.squared_error, 6),
-    }
-
-
 def by_anonypyx(table, k):
     import pandas as pd  # noqa: PLC0415
     from anonypyx.microaggregation import MDAVGeneric  # noqa: PLC0415
@@ -69,27 +51,59 @@ def by_anonypyx(table, k):
     return [np.asarray(group) for group in MDAVGeneric(frame, list(COLUMNS)).partition(k)]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    large, small = (table_of(numbers(options.data, n)) for n in (30_000, 4_000))
-    rows = [measured("MDAV", mdav, large), measured("Mondrian", mondrian, large)]
-    rows += [measured("MDAV", mdav, small), measured("Mondrian", mondrian, small)]
+def measure(run):
+    for name, data in sources(run):
+        table = table_of(numbers(data, 30_000))
+        for method, make in (("MDAV", mdav), ("Mondrian", mondrian)):
+            yield from rows_of(setting_of(name, method, table), *made(make, table))
+        small = table_of(numbers(data, 4_000))
+        peer = peer_of(run, small)
+        if peer is not None:
+            yield from rows_of(setting_of(name, "anonypyx MDAV", small), *peer, own=False)
+        for method, make in (("MDAV", mdav), ("Mondrian", mondrian)):
+            yield from rows_of(setting_of(name, method, small), *made(make, small), peer)
+
+
+def sources(run):
+    """What it is measured on."""
+    yield "four normal attributes", None
+    if run.options.data is None:
+        run.tell("Adult is left out: no --data")
+    else:
+        yield "Adult", run.data("adult.csv")
+
+
+def setting_of(name, method, table):
+    return {"data": name, "method": method, "records": len(table), "k": K}
+
+
+def made(make, table):
+    """Seconds, and the information that is lost."""
+    started = time.perf_counter()
+    groups = make(table, K)
+    seconds = time.perf_counter() - started
+    assert min(len(rows) for rows in groups) >= K
+    return seconds, information_loss(table, groups).squared_error
+
+
+def peer_of(run, table):
     try:
-        rows.append(measured("anonypyx MDAV", by_anonypyx, small))
+        return made(by_anonypyx, table)
     except ImportError:
-        print("anonypyx is not installed; pip install 'mpc-rr[bench]'")
-    data = "four normal attributes" if options.data is None else "Adult"
-    rows = [{"data": data, **row} for row in rows]
-    for row in rows:
-        print(json.dumps(row))
-    if options.out is not None:
-        kept = json.loads(options.out.read_text()) if options.out.exists() else []
-        rows = [row for row in kept if row["data"] != data] + rows
-        options.out.write_text(json.dumps(rows, indent=2) + "\n")
+        run.tell("anonypyx is left out: pip install 'mpc-rr[bench]'")
+        return None
 
 
-if __name__ == "__main__":
-    main()
+def rows_of(setting, seconds, loss, peer=None, own=True):
+    """Beside anonypyx on the same records, where it was measured."""
+    better = {"better": "lower"} if own else {}
+    beside = [{}, {}]
+    if peer is not None:
+        beside = [
+            {"beside": "anonypyx MDAV", "ratio": rounded(mine / theirs)}
+            for mine, theirs in zip((seconds, loss), peer, strict=True)
+        ]
+    yield Row(what="time of a partition", setting=setting, value=rounded(seconds), unit="s",
+              **beside[0], **better)  # fmt: skip
+    yield Row(what="squared error of a partition", setting=setting, value=rounded(loss),
+              error=0.0, runs=1, **beside[1], **better)  # fmt: skip

@@ -1,8 +1,5 @@
 """Random small studies: does each end with a folder that ``verify`` confirms, and how soon?
 
-    python benchmarks/random_studies.py [--studies 1000] [--seed 1] [--only 17 23]
-                                        [--rows FILE.jsonl] [--out FILE.json]
-
 Every study follows from one number: a random schema (nominal, ordinal, in intervals, numeric where
 the protocol publishes values; questions that may be left open; strange names), each protocol in
 turn with random options, 3 to 200 people whose answers depend on each other or not, and in most of
@@ -20,7 +17,6 @@ it, of all parties and the coordinator together; a study that takes longer after
 than before is listed among ``slowest_endings``.
 """
 
-import argparse
 import collections
 import io
 import json
@@ -36,18 +32,21 @@ from pathlib import Path
 from unittest import mock
 
 import msgspec
+import numpy as np
 from rich.console import Console
 
+from benchmarks.harness.rows import Row, measured
 from mpc_rr.agents.party import Party
 from mpc_rr.crypto.admission import SigningKey
 from mpc_rr.errors import InputError, InternalError, MpcRrError
+from mpc_rr.estimation.condition_language import in_words
 from mpc_rr.estimation.conditions import conjunction
 from mpc_rr.network.envelope import encode
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.registry import known
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results.asking import read_askable
+from mpc_rr.results.asking import ask, read_askable
 from mpc_rr.results.folder import party_result, read_folder, write_results
 from mpc_rr.results.verification import PUBLISHED, REPLAY, claims_of
 from mpc_rr.running import run_study, studies
@@ -183,10 +182,42 @@ def _records(rng, schema, count):
 # ── Its options ────────────────────────────────────────────────────────────────────────────────
 
 
-def _budget(rng, *_):
+def _budget(rng, schema, _count):
+    """For all alike; for some, or for all of them, their own."""
+    for_all = {"epsilon": _epsilon(rng)} if rng.random() < 0.5 else {"keep": _keep(rng)}
+    own = [a for a in schema.attributes if rng.random() < 0.5] if rng.random() < 0.4 else []
+    if len(own) == len(schema.attributes):
+        for_all = {}
+    return for_all | ({"each": {a.name: _own(rng, a) for a in own}} if own else {})
+
+
+def _keep(rng):
+    return rng.choice((0.01, 0.1, 0.5, 0.9, 0.999, rng.random()))
+
+
+def _own(rng, attribute):
+    """A budget or a matrix of an attribute's own; some make no sense, and are drawn again."""
+    ordered = attribute.type == "ordinal" and attribute.missing is None
+    kind = rng.choice(("keep", "epsilon", "beta", "matrix", *["nearby"] * 2 * ordered))
+    if kind == "matrix":
+        return {"matrix": _matrix(rng, attribute.size)}
+    return {kind: _epsilon(rng) if kind == "epsilon" else rng.choice((0.5, 0.9, _keep(rng)))}
+
+
+def _matrix(rng, size):
+    """By chance, perhaps with zeros far from the diagonal; or the same for all others."""
+    stays, aside = rng.choice((0.5, 0.8, 0.95)), rng.choice((0.0, 0.3, 1.0))
+    rows = []
+    for k in range(size):
+        row = [aside * rng.random() if abs(j - k) > 1 else rng.random() + 0.01 for j in range(size)]
+        row[k] = 0.0
+        total = math.fsum(row)
+        rows.append([(1 - stays) * share / total for share in row])
+        rows[k][k] = 1 - math.fsum(rows[k])
     if rng.random() < 0.5:
-        return {"keep": rng.choice((0.01, 0.1, 0.5, 0.9, 0.999, rng.random()))}
-    return {"epsilon": _epsilon(rng)}
+        alike = (1 - stays) / (size - 1)
+        rows = [[stays if j == k else alike for j in range(size)] for k in range(size)]
+    return rows
 
 
 def _epsilon(rng):
@@ -208,7 +239,7 @@ def _exact(rng, schema, count):
     kind = rng.randrange(3)
     options = _summing(rng, schema, count)
     if kind == 1:
-        options |= {"noise_epsilon": _epsilon(rng)}
+        options |= {"noise_epsilon": _epsilon(rng)} | _noise(rng)
         if rng.random() < 0.5:
             options |= {"noise_corrupt": rng.choice((0.0, 0.2, 0.5, 0.9))}
     if kind == 2:
@@ -216,13 +247,32 @@ def _exact(rng, schema, count):
     return options
 
 
+def _noise(rng):
+    kind = rng.choice((None, "laplace", "gaussian", "gaussian"))
+    if kind != "gaussian":
+        return {} if kind is None else {"noise": kind}
+    return {"noise": kind} | rng.choice(({}, {"noise_delta": 1e-6}, {"noise_delta": 1e-3}))
+
+
+def _moments(rng, schema, count):
+    options = _exact(rng, schema, count)
+    kept = {
+        name: option for name, option in options.items() if name not in {"noise", "noise_delta"}
+    }
+    return kept | {"pairs": rng.random() < 0.5, "fourth_powers": rng.random() < 0.3}
+
+
 def _pairs(rng, schema, count):
-    return _budget(rng) | _summing(rng, schema, count)
+    return _budget(rng, schema, count) | _summing(rng, schema, count)
 
 
 def _clusters(rng, schema, count):
+    if rng.random() < 0.25:
+        return _given_clusters(rng, schema, count)
     first = rng.choice(("exact_pairs", "rr_pairs", "rr_each_attribute"))
-    options = _budget(rng) | {"dependence": {"name": first} | OPTIONS[first](rng, schema, count)}
+    measure = rng.choice(({}, {}, {"measure": "V"}, {"measure": "r"}))
+    options = _budget(rng, schema, count) | measure
+    options |= {"dependence": {"name": first} | OPTIONS[first](rng, schema, count)}
     if rng.random() < 0.3:
         return options | {
             "method": "power_iteration", "clusters": rng.randint(1, len(schema.sizes)),
@@ -233,11 +283,32 @@ def _clusters(rng, schema, count):
     }
 
 
-def _lambdas(rng, schema, _count):
-    kind = rng.randrange(3)
+def _given_clusters(rng, schema, count):
+    """Named in the study file: some attributes in groups, the others alone."""
+    names = rng.sample(schema.names, rng.randint(1, len(schema.names)))
+    cut = rng.randint(1, len(names))
+    clusters = [part for part in (names[:cut], names[cut:]) if part]
+    stay = {"stay": rng.choice((0.4, 0.7, 0.95))}
+    return {"clusters": clusters} | (stay if rng.random() < 0.5 else _budget(rng, schema, count))
+
+
+def _joint(rng, *_):
+    return {"epsilon": _epsilon(rng)} if rng.random() < 0.7 else {"stay": rng.uniform(0.3, 0.99)}
+
+
+def _lambdas(rng, schema, count):
+    kind = rng.randrange(5)
     if kind == 0:
         return {"lambdas": {name: rng.uniform(0.01, 1) for name in schema.names}}
-    return {"beta": rng.uniform(0.01, 0.99)} if kind == 1 else {"epsilon": _epsilon(rng)}
+    if kind == 1:
+        return {"covariance": rng.uniform(0.05, 0.95)}
+    return {"beta": rng.uniform(0.01, 0.99)} if kind == 2 else _of_lambdas(rng, schema, count)
+
+
+def _of_lambdas(rng, schema, count):
+    options = _budget(rng, schema, count)
+    keep = options.pop("keep", None)
+    return options if keep is None else options | {"beta": keep}
 
 
 def _views(rng, schema, _count):
@@ -272,7 +343,7 @@ def _grouped(rng, schema, count):
         "k": rng.choice((2, 3, 5, max(2, count // 2), count)),
         "quasi_identifiers": quasi, "confidential": confidential,
         "partition": rng.choice(("mdav", "mondrian", "generalization")),
-        "release": rng.choice(("microaggregated", "generalized", "anatomy")),
+        "release": rng.choice(("microaggregated", "generalized", "anatomy", "permuted")),
     }  # fmt: skip
     if options["partition"] == "generalization":
         options["hierarchies"] = {
@@ -300,8 +371,9 @@ def _masked(rng, schema, _count):
 
 
 OPTIONS = {
-    "exact_pairs": _exact, "rr_each_attribute": _budget, "rr_pairs": _pairs,
-    "rr_independent": _budget, "rr_joint": lambda rng, *_: {"epsilon": _epsilon(rng)},
+    "exact_pairs": _exact, "exact_moments": _moments,
+    "rr_each_attribute": _budget, "rr_pairs": _pairs,
+    "rr_independent": _budget, "rr_joint": _joint,
     "rr_clusters": _clusters, "lambda_randomization": _lambdas, "rr_views": _views,
     "block_aggregation": _blocks, "collaborative_k_anonymity": _grouped,
     "collaborative_masking": _masked,
@@ -446,6 +518,7 @@ def _play(given, number, folder, row):
         str(claims[c]) for c in (REPLAY, PUBLISHED) if claims[c].verdict != "confirmed"
     ]
     row["wrong"] += _shown(result, folder)
+    row["wrong"] += _asked_in_words(folder, number, given.scenario)
     if file.publication.randomization is not None:
         row["wrong"] += _asked(folder, number)
 
@@ -461,6 +534,35 @@ def _shown(result, folder):
     found = party_result(result.study, told[-1], result.outcome.members).publication
     show_publication(console, found, result.study.schema)
     return [f"a party: {fault}" for fault in faults_of(found)]
+
+
+def _asked_in_words(folder, number, scenario):
+    """What is wrong with the answers to conditions on one to four attributes, of any folder.
+
+    A refusal is one line. Limits that are said to be certain hold all who may have been counted.
+    """
+    rng, found, schema = random.Random(number), [], scenario.study.schema
+    places = [k for k, a in enumerate(schema.attributes) if not a.numeric]
+    for most in range(1, min(len(places), 4) + 1):
+        asked = sorted(rng.sample(places, most))
+        condition = conjunction({a: (rng.randrange(schema.sizes[a]),) for a in asked})
+        try:
+            answer = ask(folder, in_words(condition, schema))
+        except InputError as error:
+            if "\n" in str(error):
+                found.append(f"ask: {error}")
+            continue
+        if answer.interval is None:
+            continue
+        limits = answer.interval
+        if not 0 <= limits[0] <= limits[1] <= (answer.n or 0) + ROUNDING:
+            found.append(f"ask {asked}: {answer}")
+        columns = dict(enumerate(np.array(scenario.records()).T))
+        met, n = int(condition.holds(columns).sum()), answer.n or 0
+        others = scenario.study.parties.count - n
+        if answer.certain and not limits[0] <= met <= limits[1] + others:
+            found.append(f"ask {asked}: {met} meet it, {answer}")
+    return found
 
 
 def _asked(folder, number):
@@ -578,29 +680,34 @@ def _listing_faults(listed):
 # ── Many of them ───────────────────────────────────────────────────────────────────────────────
 
 
-def summary(rows):
+def rows_of(rows):
     """The figures of many studies."""
+    failed = [row for row in rows if row["wrong"]]
+    share = len(failed) / len(rows)
+    causes = collections.Counter(_kind_of(row["cause"]) for row in rows if "cause" in row)
+    yield Row(
+        what="share of studies that failed", setting={}, value=share, runs=len(rows), aim=0.0,
+        error=math.sqrt(max(share, 1 / len(rows)) * (1 - share) / len(rows)), better="lower",
+        details={
+            "failed": failed, "causes": dict(causes),
+            "ended": dict(collections.Counter(row["ended"] for row in rows)),
+            "foretold": sum(row.get("foretold", 0) > 0 for row in rows),
+        },
+    )  # fmt: skip
     done = [row for row in rows if "after" in row]
+    if not done:
+        return
     late = sorted(done, key=lambda row: row["after"] / max(row["study"], 1e-9), reverse=True)
-    return {
-        "studies": len(rows),
-        "study_s": round(sum(row["study"] for row in done), 1),
-        "after_s": round(sum(row["after"] for row in done), 1),
-        "longest_after_s": round(max((row["after"] for row in done), default=0), 2),
-        "ended": dict(collections.Counter(row["ended"] for row in rows)),
-        "failed": [row for row in rows if row["wrong"]],
-        "causes": collections.Counter(_kind_of(row["cause"]) for row in rows if "cause" in row),
-        "foretold": sum(row.get("foretold", 0) > 0 for row in rows),
-        "longer_after_than_before": sum(row["after"] > row["study"] for row in done),
-        "slowest_endings": [
-            {
-                "number": row["number"], "kind": row["kind"],
-                "study_s": round(row["study"], 3), "after_s": round(row["after"], 3),
-                "ratio": round(row["after"] / max(row["study"], 1e-9), 2),
-            }
-            for row in late[:10]
-        ],
-    }  # fmt: skip
+    kept = ("number", "kind", "study", "after")
+    yield measured(
+        "time after the last message", {}, *([row[k] for row in done] for k in ("after", "study")),
+        unit="processor s", beside="the study until then", better="lower",
+        details={
+            "longest_s": round(max(row["after"] for row in done), 2),
+            "longer_after_than_before": sum(row["after"] > row["study"] for row in done),
+            "slowest_endings": [{name: row[name] for name in kept} for row in late[:10]],
+        },
+    )  # fmt: skip
 
 
 def _kind_of(cause):
@@ -617,15 +724,14 @@ def _too_long(*_):
     raise TooLong(f"the study is not at its end after {LONGEST_S} s")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser):
     parser.add_argument("--studies", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1, help="studies seed × 100,000 onwards")
     parser.add_argument("--only", type=int, nargs="+", help="the studies of these numbers")
     parser.add_argument("--rows", type=Path, help="keep each study there, and go on from there")
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    first = options.seed * 100_000
+
+
+def measure(run):
+    options, first = run.options, run.seed * 100_000
     numbers = options.only or range(first, first + options.studies)
     signal.signal(signal.SIGALRM, _too_long)
     rows = _kept(options.rows)
@@ -635,21 +741,14 @@ def main():
         signal.alarm(0)
         if rows[-1]["wrong"] or options.only:
             shown = json.dumps(rows[-1], indent=1, ensure_ascii=False)
-            print(shown.replace("\\n", "\n"), flush=True)
+            run.tell(shown.replace("\\n", "\n"))
         if options.rows is not None:
             with options.rows.open("a") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
-    found = {"seed": options.seed, **summary(rows)}
-    if options.out is not None:
-        options.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    print(json.dumps(found | {"failed": len(found["failed"])}, indent=1, ensure_ascii=False))
+    yield from rows_of(rows)
 
 
 def _kept(file):
     if file is None or not file.exists():
         return []
     return [json.loads(line) for line in file.read_text().splitlines()]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,7 @@
 """Which V ranks pairs of attributes better: that of the randomized answers, or of estimated tables?
 
-    python benchmarks/ranking.py --data adult.csv [--runs 20] [--out FILE.json]
-    python benchmarks/ranking.py --data child.bif [--runs 20] [--out FILE.json]
-
-The data are the eight attributes of Adult, or a sample of a Bayesian network. For each number of
-records and keep probability, ``--runs`` times: Spearman's correlation
+The data are the eight attributes of Adult (adult.csv), or a sample of a Bayesian network
+(child.bif). For each number of records and keep probability, --runs times: Spearman's correlation
 of V over all pairs with V of the true records, from the same reports in three ways: V of the
 randomized tables as they are, V of the shrunk tables that studies publish, V of plain inverted
 tables projected on distributions. Answers are randomized one by one (`rr_each_attribute`) or each
@@ -12,14 +9,12 @@ pair as one value (`rr_pairs`), at the same keep. The verdicts are by the rule o
 reproduce`: all of them together are right with probability 99 %.
 """
 
-import argparse
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 from scipy.stats import rankdata
 
+from benchmarks.harness.rows import measured
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.distribution import Estimate, project_to_simplex, unbiased
 from mpc_rr.estimation.kronecker import Kronecker
@@ -30,7 +25,7 @@ from mpc_rr.reproduce.adult import MDRR_ATTRIBUTES, Records, read_adult
 from mpc_rr.reproduce.verdict import FALSE_ALARM, mean_margin
 from mpc_rr.study.bif import read_bif
 
-SEED = 20_260
+DATA = {"adult": "adult.csv", "child": "child.bif"}
 KEEPS = (0.1, 0.2, 0.3, 0.5, 0.8)
 SIZES = (2_000, 10_000)
 WAYS = ("randomized", "shrunk", "inverted")
@@ -42,7 +37,7 @@ def records_of(path):
     if path.suffix != ".bif":
         return read_adult(path, MDRR_ATTRIBUTES)
     network = read_bif(path)
-    codes = network.sample(max(SIZES), np.random.default_rng(SEED).random)
+    codes = network.sample(max(SIZES), np.random.default_rng(1).random)
     return Records(network.schema.names, network.schema.sizes, codes)
 
 
@@ -98,45 +93,30 @@ def one_run(records, n, keep, together, rng):
     return [spearman(values(tables), true) for tables in (raw, shrunk, plain)]
 
 
-def judged(margins):
-    found = mean_margin("", margins)
-    return {
-        "by": round(found.margin, 3),
-        "standard_error": round(found.error, 4),
-        "verdict": found.verdict(LEVEL).value,
-    }
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True)
+def add_options(parser):
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    records, rows = records_of(options.data), []
-    for number, (together, n, keep) in enumerate(itertools.product((False, True), SIZES, KEEPS)):
-        seeds = np.random.default_rng([SEED, number]).spawn(options.runs)
-        found = np.array([one_run(records, n, keep, together, rng) for rng in seeds])
-        rows.append(
-            {
-                "randomized": "pairs" if together else "attributes",
-                "n": n,
+    parser.add_argument("--data-set", nargs="+", choices=list(DATA), default=list(DATA))
+
+
+def measure(run):
+    for name in run.options.data_set:
+        records = records_of(run.data(DATA[name]))
+        for together, n, keep in itertools.product((False, True), SIZES, KEEPS):
+            setting = {
+                "data": name, "randomized": "pairs" if together else "attributes", "n": n,
                 "keep": keep,
-                "spearman": {
-                    way: round(float(value), 3)
-                    for way, value in zip(WAYS, found.mean(axis=0), strict=True)
-                },
-                "randomized_better_than": {
-                    way: judged(found[:, 0] - found[:, at])
-                    for at, way in enumerate(WAYS[1:], start=1)
-                },
-            }
-        )
-        print(json.dumps(rows[-1], ensure_ascii=False), flush=True)
-    if options.out is not None:
-        document = {"data": options.data.stem, "runs": options.runs, "seed": SEED, "rows": rows}
-        options.out.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            }  # fmt: skip
+            rngs = run.rngs(run.options.runs, *setting.values())
+            found = np.array([one_run(records, n, keep, together, rng) for rng in rngs])
+            yield from rows_of(setting, found)
 
 
-if __name__ == "__main__":
-    main()
+def rows_of(setting, found):
+    for way, values in zip(WAYS, found.T, strict=True):
+        yield measured("rank correlation of V with the true V", setting | {"V of": way}, values,
+                       better="higher")  # fmt: skip
+    for way, values in zip(WAYS[1:], found.T[1:], strict=True):
+        margins = found[:, 0] - values
+        verdict = mean_margin("", margins).verdict(LEVEL).value
+        yield measured("by how much V of randomized tables ranks better", setting | {"than": way},
+                       margins, details={"verdict": verdict})  # fmt: skip

@@ -1,15 +1,13 @@
 """What the paper's secure sum costs: 100 parties, Adult's eight attributes (1,582 cells).
 
-Run ``python benchmarks/secure_sum.py``. In one run, on one machine, it measures
+In one run, on one machine, it measures
 
 * the whole study over the embedded broker, from the first hello to the verdict;
 * floor (a): the same messages, byte for byte in number and size, published and received with bare
   aiomqtt on the same broker;
 * floor (b): the same HPKE and Ed25519 operations, in number and size, in a tight loop;
 
-and prints the study's time as a ratio to each. Aim: at most 2 times the larger floor.
-
-The latest figures are in ``benchmarks/results/secure_sum.json`` (``--out`` writes them).
+and the study's time as a ratio to each. Aim: at most 2 times the larger floor.
 
 Profile (cProfile, 100 parties over MQTT): Ed25519 verification is half of the time (every party
 checks every other party's roster digest, share, partial sum and confirmation: 4 n² of them), HPKE
@@ -18,64 +16,34 @@ without TCP_NODELAY each acknowledged message waited 40 ms for a delayed TCP ack
 asyncio printed the repr of the finished study, with all its tables, for 2 s.
 """
 
-import argparse
 import asyncio
 import functools
-import json
 import socket
 import time
 from collections import Counter
-from pathlib import Path
 
 import aiomqtt
-import numpy as np
 
+from benchmarks.harness.rows import measured
+from benchmarks.harness.studies import random_people, scenario_of, schema_of
 from mpc_rr.crypto import hpke, identity
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.network.rights import draw_mailbox
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.running import run_study
-from mpc_rr.schema import Attribute, Schema
-from mpc_rr.simulation.faults import Faults
-from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.definition import Deadlines
 from mpc_rr.study.file import Scenario
 
+LARGER = "larger floor"
 ADULT_SIZES = (9, 16, 7, 15, 6, 5, 2, 2)
 
 
-class RandomPeople(Scenario, frozen=True):
-    """Parties with uniformly random records."""
-
-    def records(self):
-        rng = np.random.default_rng(1)
-        sizes = self.study.schema.sizes
-        return [
-            tuple(int(rng.integers(size)) for size in sizes)
-            for _ in range(self.study.parties.count)
-        ]
-
-
-def adult_schema() -> Schema:
-    """Eight attributes with as many categories as Adult's."""
-    attributes = (
-        Attribute(f"a{i}", "nominal", tuple(map(str, range(size))))
-        for i, size in enumerate(ADULT_SIZES)
-    )
-    return Schema(tuple(attributes))
-
-
 def scenario(parties: int) -> Scenario:
-    study = Study(
-        name="benchmark",
-        title="Benchmark",
-        description="",
-        schema=adult_schema(),
-        protocol=ExactPairs(sum="secure_sum"),
-        parties=Parties(parties),
-        deadlines=Deadlines(300.0, 300.0),
-    )
-    return RandomPeople(Path("benchmark"), study, None, None, Faults(), 0)
+    people = random_people(ADULT_SIZES, parties)
+    deadlines = Deadlines(300.0, 300.0)
+    protocol = ExactPairs(sum="secure_sum")
+    return scenario_of(schema_of(ADULT_SIZES), protocol, people, deadlines=deadlines)
 
 
 class Operations:
@@ -89,14 +57,14 @@ class Operations:
         self._wrap(identity.Identity, "sign", len)
         self._wrap(identity.Identity, "open", lambda sealed, _info: len(sealed))
         self._original_verified = identity._verified
-        identity._verified = functools.lru_cache(maxsize=256)(self._verified)
+        identity._verified = functools.lru_cache(maxsize=identity.SIGNATURES_KEPT)(self._verified)
         self._wrap(identity.Identity, "seal", lambda _reader, plaintext, _info: len(plaintext))
         return self
 
     def _verified(self, signing, signature, data):
         """What was verified before in this process is not verified again, nor counted."""
         self.counts["verify", len(data)] += 1
-        return self._original_verified.__wrapped__(signing, signature, data)
+        return self._original_verified(signing, signature, data)
 
     def _wrap(self, owner, name, size):
         original = self._originals[owner, name] = getattr(owner, name)
@@ -122,8 +90,8 @@ def crypto_floor(counts: Counter) -> float:
         if name == "sign":
             prepared.append((count, me.sign, (data,)))
         elif name == "verify":
-            verify = identity._verified.__wrapped__
-            prepared.append((count, verify, (me.public.signing, me.sign(data), data)))
+            verify = identity._verifier(me.public.signing).verify
+            prepared.append((count, verify, (me.sign(data), data)))
         elif name == "seal":
             prepared.append((count, me.seal, (me.public.sealing, data, b"info")))
         else:
@@ -186,7 +154,8 @@ async def broker_floor(url, up, down) -> float:
         return time.perf_counter() - started
 
 
-def measure(parties: int) -> dict:
+def once(parties: int) -> tuple[float, float, float, dict]:
+    """Seconds of the study, of bare messages, of bare cryptography; and how many there were."""
     with embedded_broker() as broker:
         url = broker.coordinator
         with Operations() as operations:
@@ -201,29 +170,31 @@ def measure(parties: int) -> dict:
     kinds = Counter()
     for (name, _), count in operations.counts.items():
         kinds[name] += count
-    return {
-        "parties": parties,
-        "cells": sum(table.size for table in outcome.result.tables),
-        "messages": len(up) + len(down),
-        "bytes": sum(up) + sum(down),
-        "bytes_up_per_party": round(sum(up) / parties),
-        "operations": dict(kinds),
-        "study_s": round(study_s, 2),
-        "bare_mqtt_s": round(broker_s, 2),
-        "crypto_s": round(crypto_s, 2),
-        "ratio_to_bare_mqtt": round(study_s / broker_s, 2),
-        "ratio_to_crypto": round(study_s / crypto_s, 2),
-        "ratio_to_larger_floor": round(study_s / max(broker_s, crypto_s), 2),
-    }
+    return (
+        study_s,
+        broker_s,
+        crypto_s,
+        {
+            "cells": sum(table.size for table in outcome.result.tables),
+            "messages": len(up) + len(down),
+            "bytes": sum(up) + sum(down),
+            "bytes_up_per_party": round(sum(up) / parties),
+            "operations": dict(kinds),
+        },
+    )
 
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser):
     parser.add_argument("--parties", type=int, default=100)
-    parser.add_argument("--out", type=Path, help="write the figures to this file, too")
-    options = parser.parse_args()
-    figures = json.dumps(measure(options.parties), indent=2) + "\n"
-    print(figures, end="")
-    if options.out is not None:
-        options.out.parent.mkdir(exist_ok=True)
-        options.out.write_text(figures)
+    parser.add_argument("--runs", type=int, default=3)
+
+
+def measure(run):
+    runs = [once(run.options.parties) for _ in range(run.options.runs)]
+    study, bare, crypto, counts = zip(*runs, strict=True)
+    what, setting = "time of a secure sum", {"parties": run.options.parties}
+    larger = [max(floors) for floors in zip(bare, crypto, strict=True)]
+    yield measured(what, setting, study, larger, unit="s", beside=LARGER, aim=2.0,
+                   better="lower", details=counts[0])  # fmt: skip
+    for name, floor in (("bare messages", bare), ("bare cryptography", crypto)):
+        yield measured(f"{what}, beside {name}", setting, study, floor, unit="s", beside=name)

@@ -1,0 +1,1 @@
+"""What is measured, against what: one file for each benchmark, one harness for all of them."""

@@ -1,0 +1,1 @@
+"""Estimators behind one interface: what is published, what was, and what others have."""
