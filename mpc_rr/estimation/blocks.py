@@ -15,6 +15,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
@@ -27,6 +28,8 @@ from mpc_rr.randomness import Randomness
 ADDS_UP = 5e-13
 TOLERANCE = 1e-7
 MOST_ITERATIONS = 5000
+HALVINGS = 80
+NEARLY_SURE = 1 - 1e-12
 
 
 # ── What an answer costs ───────────────────────────────────────────────────────────────────────
@@ -68,6 +71,32 @@ def truth_for(epsilon: float, floor: float, cells: int) -> float:
     """The p at which an answer costs this much at most."""
     odds = math.expm1(epsilon) * floor / cells
     return odds / (1 + odds)
+
+
+def truth_for_total(epsilon: float, floor: float, cells: Sequence[int]) -> float:
+    """The p at which answers about tables of so many cells cost this much together, at most.
+
+    By bisection below the p at which the largest table alone would cost everything; never above
+    what is wished.
+    """
+    low, high = 0.0, min(truth_for(epsilon, floor, max(cells)), NEARLY_SURE)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if math.fsum(epsilon_bound(middle, floor, size) for size in cells) > epsilon:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+@lru_cache(maxsize=64)
+def truth_for_views(epsilon: float, floor: float, views: frozenset[tuple[int, ...]]) -> float:
+    """The p at which the dearest view costs just ε; of each view, how many cells its tables have.
+
+    Rounded down to nine digits, so that it is the same on every machine and never dearer.
+    """
+    p = min(truth_for_total(epsilon, floor, view) for view in views)
+    return math.floor(p * 1e9) / 1e9
 
 
 # ── Answers ────────────────────────────────────────────────────────────────────────────────────
@@ -172,23 +201,34 @@ def expected_error(shares: Array, table: Array, p: float, n: int) -> float:
 
 @dataclass
 class SoFar:
-    """What all blocks so far tell about one combination: the sums that the next table needs."""
+    """What all blocks so far tell about a combination: sums for the next table, and for limits."""
 
     p: float
     counts: Codes
     """How often each cell was answered."""
     shown: Array
     """The tables, summed over all who answered."""
+    squares: Array
+    """Their squares, and"""
+    cubes: Array
 
     @classmethod
     def nothing(cls, p: float, cells: int) -> "SoFar":
         """Before the first block."""
-        return cls(p, np.zeros(cells, dtype=np.int64), np.zeros(cells))
+        return cls(p, np.zeros(cells, dtype=np.int64), *(np.zeros(cells) for _ in range(3)))
+
+    @property
+    def n(self) -> int:
+        """How many answered."""
+        return int(self.counts.sum())
 
     def take(self, table: Array, counts: Codes) -> None:
         """The answers of one more block, and the table it was shown."""
+        n = int(counts.sum())
         self.counts = self.counts + counts
-        self.shown = self.shown + int(counts.sum()) * table
+        self.shown = self.shown + n * table
+        self.squares = self.squares + n * table**2
+        self.cubes = self.cubes + n * table**3
 
     @property
     def shares(self) -> Array:

@@ -7,7 +7,7 @@ available as ``as_printed``, to reproduce its table.)
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -165,18 +165,63 @@ def _split_line(values: npt.NDArray[np.float64], parts: int) -> list[int]:
     return groups
 
 
-def representatives(dependences: Dependences, near: float = 0.95) -> dict[int, int]:
-    """For each attribute, the one that may stand for it: itself, or one it nearly duplicates.
+def representatives(
+    tables: Mapping[tuple[int, int], npt.ArrayLike], near: float = 0.95
+) -> dict[int, int]:
+    """For each attribute, the one it can be computed from: itself, or one that stands for it.
 
-    As 003 §4 proposes: of attributes that depend on each other at least ``near``, one is kept (the
-    one with the smallest number) and the others are computed from it.
+    003 §4 keeps one of several attributes that nearly duplicate each other. Dependence alone has no
+    direction: |x − 2| follows from x, not x from |x − 2|. So here z stands for x only if x is a
+    function of z, but for the share 1 − ``near`` of its entropy (`determination`). The attribute
+    that stands for most others is chosen first; then the rest are judged anew among themselves.
+
+    ``tables``: of the shares of every pair (i, j), i < j.
     """
-    _check_dependences(dependences, len(dependences))
+    told = {}
+    for (i, j), table in tables.items():
+        shares = np.asarray(table, dtype=np.float64)
+        told[i, j], told[j, i] = determination(shares), determination(shares.T)
+    left = sorted({a for pair in tables for a in pair})
+    if any((i, j) not in told for i in left for j in left if i != j):
+        raise InputError("a table of every pair of attributes is needed")
     stands: dict[int, int] = {}
-    for index in range(len(dependences)):
-        kept = [k for k in range(index) if stands[k] == k and dependences[k, index] >= near]
-        stands[index] = max(kept, key=lambda k: dependences[k, index]) if kept else index
-    return stands
+    while left:
+        followers = {z: [x for x in left if x != z and told[z, x] >= near] for z in left}
+        best = max(left, key=lambda z: len(followers[z]))
+        stands |= dict.fromkeys([best, *followers[best]], best)
+        left = [a for a in left if a not in stands]
+    return dict(sorted(stands.items()))
+
+
+def determination(table: npt.ArrayLike) -> float:
+    """How far the row determines the column: 1 − H(column | row)/H(column), from 0 to 1.
+
+    1 if the column is a function of the row; so, too, if everybody is in one column.
+    """
+    shares = np.asarray(table, dtype=np.float64)
+    if shares.ndim != 2 or not (shares >= 0).all() or not 0 < shares.sum() < math.inf:
+        raise InputError("a table of two attributes, of which no share is negative, is needed")
+    shares = shares / shares.sum()
+    columns = _entropy(shares.sum(axis=0))
+    if columns <= 0:
+        return 1.0
+    given = _entropy(shares.ravel()) - _entropy(shares.sum(axis=1))
+    return float(np.clip(1 - given / columns, 0, 1))
+
+
+def _entropy(shares: npt.NDArray[np.float64]) -> float:
+    some = shares[shares > 0]
+    return float(-(some * np.log2(some)).sum())
+
+
+def computed_from(table: npt.ArrayLike) -> tuple[list[int], float]:
+    """For each row the most frequent column, and for how large a share of people that is wrong."""
+    shares = np.asarray(table, dtype=np.float64)
+    if shares.ndim != 2 or not shares.sum() > 0:
+        raise InputError("a table of two attributes is needed")
+    most = shares.argmax(axis=1)
+    right = shares[np.arange(len(shares)), most].sum() / shares.sum()
+    return most.tolist(), float(max(0.0, 1 - right))
 
 
 def coarsen(shares: npt.ArrayLike, most_categories: int, *, ordinal: bool) -> list[tuple[int, ...]]:

@@ -10,8 +10,10 @@ the attribute twice. Spread evenly that is possible with fractions, hence with w
 maximum flow finds them. Pairs (k = 2) are the round-robin tournament, which needs no flow.
 """
 
+import itertools
 import math
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -41,6 +43,30 @@ def combination_views(attributes: int, together: int) -> tuple[CombinationView, 
     if together == 2:
         return _tournament(attributes)
     return _by_flows(attributes, together)
+
+
+def chosen_views(chosen: Sequence[Combination]) -> tuple[CombinationView, ...]:
+    """Views of these combinations alone: each goes to the first view that none of it is in."""
+    views: list[list[Combination]] = []
+    for combination in sorted(chosen):
+        free = (view for view in views if not any(set(combination) & set(c) for c in view))
+        view = next(free, None)
+        if view is None:
+            views.append([combination])
+        else:
+            view.append(combination)
+    return tuple(tuple(view) for view in views)
+
+
+@lru_cache(maxsize=16)
+def divided(views: tuple[CombinationView, ...], most: int) -> tuple[CombinationView, ...]:
+    """Every view cut into parts of at most so many combinations, as even as can be."""
+    found = []
+    for view in views:
+        parts = -(-len(view) // most)
+        cuts = [len(view) * part // parts for part in range(parts + 1)]
+        found += [view[start:end] for start, end in itertools.pairwise(cuts)]
+    return tuple(found)
 
 
 def _tournament(attributes: int) -> tuple[CombinationView, ...]:

@@ -258,7 +258,14 @@ def _code(text: str, attribute: Attribute) -> int:
     """The category of this name; or, where there are intervals, the one that holds the number."""
     if text in attribute.categories:
         return attribute.categories.index(text)
-    return attribute.code(text)
+    code = attribute.code(text)
+    if attribute.joins:
+        category = attribute.categories[code]
+        raise InputError(
+            f"attribute {attribute.name!r}: {quoted(text)} was told as {quoted(category)}, as "
+            f"others were; ask for {quoted(category)}"
+        )
+    return code
 
 
 def _in_order(place: int, attribute: Attribute, sign: str, text: str) -> Condition:
@@ -336,7 +343,7 @@ def in_words(condition: Condition, schema: Schema) -> str:
         case Among():
             return _among_in_words(condition, schema.attributes[condition.attribute])
         case Compared():
-            name = _written(schema.names[condition.attribute])
+            name = written(schema.names[condition.attribute])
             return f"{name} {condition.sign} {condition.number:.15g}"
         case AllOf():
             parts = (
@@ -358,18 +365,18 @@ def _in_brackets(condition: Condition, schema: Schema, wanted: bool) -> str:
 
 def _among_in_words(found: Among, attribute: Attribute) -> str:
     """What is counted, or what is not if that is shorter and everybody answered."""
-    name, categories = _written(attribute.name), attribute.categories
+    name, categories = written(attribute.name), attribute.categories
     others = [c for code, c in enumerate(categories) if code not in found.codes]
     wanted = [c for code, c in enumerate(categories) if code in found.codes]
     shorter = bool(others) and len(others) < len(wanted) and attribute.missing is None
-    values = [_written(value) for value in (others if shorter or not wanted else wanted)]
+    values = [written(value) for value in (others if shorter or not wanted else wanted)]
     negated = shorter or not wanted
     if len(values) == 1:
         return f"{name} {'!=' if negated else '='} {values[0]}"
     return f"{name} {'not in' if negated else 'in'} ({', '.join(values)})"
 
 
-def _written(text: str) -> str:
+def written(text: str) -> str:
     """A name or value as it can be written in a condition."""
     bare = BARE.fullmatch(text) is not None
     if bare and not any(word.lower() in KEYWORDS for word in text.split(" ")):

@@ -106,8 +106,8 @@ OPPOSITE = {"!=": "=", ">=": "<", ">": "<="}
 
 
 @dataclass(frozen=True)
-class AllOf(Condition):
-    """All of these hold."""
+class _Several(Condition):
+    """Conditions together."""
 
     parts: tuple[Condition, ...]
 
@@ -115,22 +115,18 @@ class AllOf(Condition):
         """Those of its parts."""
         for part in self.parts:
             yield from part.leaves()
+
+
+class AllOf(_Several):
+    """All of these hold."""
 
     def evaluated(self, leaf: Callable[[Among | Compared], Truths]) -> Truths:
         """Where all parts hold."""
         return functools.reduce(np.logical_and, (part.evaluated(leaf) for part in self.parts))
 
 
-@dataclass(frozen=True)
-class AnyOf(Condition):
+class AnyOf(_Several):
     """At least one of these holds."""
-
-    parts: tuple[Condition, ...]
-
-    def leaves(self) -> Iterator[Among | Compared]:
-        """Those of its parts."""
-        for part in self.parts:
-            yield from part.leaves()
 
     def evaluated(self, leaf: Callable[[Among | Compared], Truths]) -> Truths:
         """Where any part holds."""
@@ -150,6 +146,18 @@ class Not(Condition):
     def evaluated(self, leaf: Callable[[Among | Compared], Truths]) -> Truths:
         """Wherever its part does not hold."""
         return np.logical_not(self.part.evaluated(leaf))
+
+
+def replaced(condition: Condition, instead: Callable[[Among], Among]) -> Condition:
+    """The same condition of other attributes."""
+    match condition:
+        case Among():
+            return instead(condition)
+        case AllOf() | AnyOf():
+            return type(condition)(tuple(replaced(part, instead) for part in condition.parts))
+        case Not():
+            return Not(replaced(condition.part, instead))
+    return condition
 
 
 def conjunction(wanted: Mapping[int, Sequence[int]]) -> Condition:

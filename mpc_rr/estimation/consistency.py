@@ -1,25 +1,40 @@
 """Wider tables from narrower ones (paper 002 §4.3): what k-way tables tell about more attributes.
 
 Tables of overlapping combinations, estimated apart, contradict each other about what they share;
-the paper's equality constraints then have no solution at all. So their common margins are averaged
-first (`mpc_rr.estimation.tables.make_consistent`). Then iterative proportional fitting gives the
-table with the largest entropy among those with these margins; the paper's program, the table with
-the smallest sum of squares, is there as an option.
+the paper's equality constraints then have no solution at all. So they are first made to agree
+(`mpc_rr.estimation.agreement`). Then iterative proportional fitting gives the table with the
+largest entropy among those with these margins; the paper's program, the table with the smallest sum
+of squares, is there as an option. Tables that agree two by two may still be those of no table at
+all: then fitting ends between them, and says by how much it misses them.
 """
 
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.agreement import agreeing
 from mpc_rr.estimation.matrix import Array
-from mpc_rr.estimation.tables import make_consistent, maximum_entropy
+from mpc_rr.estimation.tables import maximum_entropy
 
 MOST_CELLS = 4096
 CONSTRAINT_WEIGHT = 1e4
+LARGEST_FACTOR = 1e4
+STEPS = (0.5,) * 20 + (0.2,) * 20 + (0.05,) * 40 + (0.01,) * 40
+"""The exponents of fitting where no table has all margins: smaller and smaller steps."""
+
+
+@dataclass(frozen=True)
+class WiderTable:
+    """A table of more attributes than any it was made of."""
+
+    shares: Array
+    missed: float
+    """The largest difference between a cell of the tables it was made of and what it says of it."""
 
 
 def wider_table(
@@ -29,7 +44,7 @@ def wider_table(
     *,
     weights: Mapping[tuple[int, ...], float] | None = None,
     method: Literal["entropy", "squares"] = "entropy",
-) -> Array:
+) -> WiderTable:
     """The table of these attributes that follows from the narrower tables about them."""
     wanted = tuple(sorted(attributes))
     inside = {c: t for c, t in tables.items() if set(c) <= set(wanted)}
@@ -37,13 +52,36 @@ def wider_table(
     if covered != set(wanted):
         missing = min(set(wanted) - covered)
         raise InputError(f"no table is about attribute {missing} and others of these only")
-    agreed = make_consistent(inside, None if weights is None else {c: weights[c] for c in inside})
+    agreed = agreeing(inside, dict.fromkeys(inside, 1.0) if weights is None else weights)
     shape = [sizes[a] for a in wanted]
     places = {a: place for place, a in enumerate(wanted)}
     moved = {tuple(places[a] for a in c): table for c, table in agreed.items()}
-    if method == "entropy":
-        return maximum_entropy(moved, shape)[0]
-    return _least_squares(moved, shape)
+    if method == "squares":
+        shares = _least_squares(moved, shape)
+    else:
+        shares, converged = maximum_entropy(moved, shape)
+        shares = shares if converged else _between(moved, shape)
+    given = [(tuple(places[a] for a in c), table) for c, table in inside.items()]
+    missed = max(float(abs(_margin(shares, axes) - table).max()) for axes, table in given)
+    return WiderTable(shares, missed)
+
+
+def _margin(joint: Array, axes: Sequence[int]) -> Array:
+    return np.asarray(joint.sum(axis=tuple(k for k in range(joint.ndim) if k not in axes)))
+
+
+def _between(tables: Mapping[tuple[int, ...], Array], shape: Sequence[int]) -> Array:
+    """A table that is near all of these margins, where none has them all."""
+    joint = np.full(shape, 1 / math.prod(shape))
+    for exponent in STEPS:
+        for axes, wished in tables.items():
+            found = _margin(joint, axes)
+            factor = np.divide(wished, found, out=np.ones_like(found), where=found > 0)
+            factor = np.clip(factor, 1 / LARGEST_FACTOR, LARGEST_FACTOR) ** exponent
+            others = [k for k in range(joint.ndim) if k not in axes]
+            joint = joint * np.expand_dims(factor, others)
+        joint = joint / joint.sum()
+    return joint
 
 
 def _least_squares(tables: Mapping[tuple[int, ...], Array], shape: Sequence[int]) -> Array:

@@ -77,18 +77,25 @@ def _without_chance(phi2: float, n: float, shape: tuple[int, ...]) -> float:
 
 def abs_pearson_r(table: ContingencyTable) -> Dependence:
     """|Pearson r| of the category ranks of a table of counts."""
+    r, n = pearson_r(table), float(np.asarray(table, dtype=np.float64).sum())
+    if r is None:
+        return Dependence("abs_pearson_r", None, None)
+    return Dependence("abs_pearson_r", abs(r), _correlation_p_value(abs(r), n))
+
+
+def pearson_r(table: ContingencyTable) -> float | None:
+    """The correlation of the category ranks of a table; None where all have the same rank."""
     counts = np.asarray(table, dtype=np.float64)
     n = counts.sum()
     if not n > 0:
-        return Dependence("abs_pearson_r", None, None)
+        return None
     rows, columns = (np.arange(size, dtype=np.float64) for size in counts.shape)
     rows = rows - (counts.sum(axis=1) @ rows) / n
     columns = columns - (counts.sum(axis=0) @ columns) / n
     variances = (counts.sum(axis=1) @ rows**2) * (counts.sum(axis=0) @ columns**2)
     if variances <= 1e-12:
-        return Dependence("abs_pearson_r", None, None)
-    r = min(float(abs(rows @ counts @ columns) / np.sqrt(variances)), 1.0)
-    return Dependence("abs_pearson_r", r, _correlation_p_value(r, float(n)))
+        return None
+    return min(max(float(rows @ counts @ columns / np.sqrt(variances)), -1.0), 1.0)
 
 
 def _correlation_p_value(r: float, n: float) -> float | None:

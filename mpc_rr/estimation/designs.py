@@ -9,8 +9,9 @@ huge cluster is never needed.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import check_clusters
-from mpc_rr.estimation.conditions import Cells, Truths, merged
+from mpc_rr.estimation.conditions import MOST_COMBINATIONS, Cells, Truths, merged
 from mpc_rr.estimation.distribution import (
     Estimate,
     clip_and_rescale,
@@ -31,8 +32,10 @@ from mpc_rr.estimation.kronecker import Kronecker
 from mpc_rr.estimation.latent import Answers
 from mpc_rr.estimation.matrix import (
     Array,
+    ByChanges,
     Codes,
     Dense,
+    DistanceWeighted,
     KeepOrUniform,
     MatrixError,
     RRMatrix,
@@ -65,6 +68,28 @@ class Design:
     def epsilon(self) -> float:
         """What one record spends: every cluster is answered, so the clusters' ε add up."""
         return sum(matrix.epsilon for matrix in self.matrices)
+
+    @property
+    def kept(self) -> bool:
+        """Whether every cluster is kept or replaced by a uniform value."""
+        return all(isinstance(matrix, KeepOrUniform) for matrix in self.matrices)
+
+    def matrix_of(self, cluster: Sequence[int], part: Sequence[int]) -> RRMatrix:
+        """How some attributes of a cluster were randomized, whatever the others are.
+
+        ``part`` in rising order.
+        """
+        matrix = self.matrices[self.clusters.index(tuple(cluster))]
+        if len(part) == len(cluster):
+            return matrix
+        if isinstance(matrix, KeepOrUniform):
+            return KeepOrUniform(math.prod(self.sizes[a] for a in part), matrix.keep)
+        if isinstance(matrix, ByChanges):
+            return matrix.part([cluster.index(a) for a in part])
+        raise MatrixError(
+            f"some attributes of cluster {tuple(cluster)} alone have no simple matrix; estimate "
+            "the whole cluster and sum"
+        )
 
     def randomize(self, records: Codes, rng: Randomness) -> Codes:
         """Randomized records, one row per party."""
@@ -115,19 +140,42 @@ def rr_independent(sizes: Sequence[int], keep: float) -> Design:
     return Design(tuple(sizes), tuple((a,) for a in range(len(sizes))), matrices)
 
 
+def one_by_one(matrices: Sequence[RRMatrix]) -> Design:
+    """Each attribute by itself, with a matrix of its own."""
+    sizes = tuple(matrix.size for matrix in matrices)
+    return Design(sizes, tuple((a,) for a in range(len(sizes))), tuple(matrices))
+
+
 def rr_clusters(
-    sizes: Sequence[int], clusters: Sequence[Sequence[int]], epsilons: Sequence[float]
+    sizes: Sequence[int],
+    clusters: Sequence[Sequence[int]],
+    epsilons: Sequence[float],
+    own: Mapping[int, RRMatrix] = MappingProxyType({}),
 ) -> Design:
-    """Each cluster as one value, with the sum of its attributes' ε (000 §6.3.2)."""
+    """Each cluster as one value, with the sum of its attributes' ε (000 §6.3.2).
+
+    ``own``: matrices of attributes that are each alone in their cluster.
+    """
     found = tuple(check_clusters(clusters, len(sizes)))
     if len(epsilons) != len(sizes):
         raise InputError(f"{len(sizes)} attributes need as many ε, not {len(epsilons)}")
+    if any(len(cluster) > 1 and set(cluster) & set(own) for cluster in found):
+        raise InputError("an attribute with a matrix of its own is alone in its cluster")
     matrices = tuple(
-        KeepOrUniform.from_epsilon(
+        own[cluster[0]]
+        if cluster[0] in own
+        else KeepOrUniform.from_epsilon(
             math.prod(sizes[a] for a in cluster), sum(epsilons[a] for a in cluster)
         )
         for cluster in found
     )
+    return Design(tuple(sizes), found, matrices)
+
+
+def rr_nearby(sizes: Sequence[int], clusters: Sequence[Sequence[int]], stay: float) -> Design:
+    """Each cluster stays with this probability, or rather becomes a near one (003 §6.2)."""
+    found = tuple(check_clusters(clusters, len(sizes)))
+    matrices = tuple(DistanceWeighted([sizes[a] for a in cluster], stay) for cluster in found)
     return Design(tuple(sizes), found, matrices)
 
 
@@ -143,6 +191,7 @@ class Fitted:
         self.design = design
         self.reported = check_records(reported, design.sizes)
         self.n = len(self.reported)
+        self._joints: dict[tuple[tuple[int, ...], Repair], Array] = {}
 
     def answers(self) -> list[Answers]:
         """The reports as `mpc_rr.estimation.latent` wants them, a group for each cluster."""
@@ -165,20 +214,7 @@ class Fitted:
 
         Attributes of one cluster must stand next to each other, and are one factor.
         """
-        factors: list[RRMatrix] = []
-        for cluster, part in self._parts(attributes):
-            matrix = self.design.matrices[self.design.clusters.index(cluster)]
-            size = math.prod(self.design.sizes[a] for a in part)
-            if len(part) == len(cluster):
-                factors.append(matrix)
-            elif isinstance(matrix, KeepOrUniform):
-                factors.append(KeepOrUniform(size, matrix.keep))
-            else:
-                raise MatrixError(
-                    f"some attributes of cluster {cluster} alone have no simple matrix; estimate "
-                    "the whole cluster and sum"
-                )
-        return Kronecker(factors)
+        return Kronecker([self.design.matrix_of(*part) for part in self._parts(attributes)])
 
     def _parts(self, attributes: Sequence[int]) -> list[tuple[tuple[int, ...], list[int]]]:
         """The attributes grouped by cluster, in the order of their first one."""
@@ -231,7 +267,7 @@ class Fitted:
         An axis for each cluster that the condition speaks of; combinations of a cluster's answers
         that the condition does not tell apart are one. So of a conjunction each axis has two, and
         nothing is enumerated. Kept or uniform, an answer that does not stay is of a class by
-        chance.
+        chance. (Of another matrix, all answers that are asked for keep an axis as it is.)
         """
         parts = self._parts(cells.attributes)
         at = {attribute: place for place, attribute in enumerate(cells.attributes)}
@@ -239,16 +275,20 @@ class Fitted:
         joint = [[cells.classes[at[a]] for a in part] for _, part in parts]
         shapes = [tuple(int(which.max()) + 1 for which in own) for own in joint]
         meets = meets.reshape([math.prod(shape) for shape in shapes])
-        columns, matrices = [], []
-        for axis, ((cluster, part), own, shape) in enumerate(
-            zip(parts, joint, shapes, strict=True)
-        ):
-            matrix = self.design.matrices[self.design.clusters.index(cluster)]
+        columns: list[Codes] = []
+        matrices: list[RRMatrix] = []
+        for axis, ((cluster, part), own) in enumerate(zip(parts, joint, strict=True)):
+            matrix = self.design.matrix_of(cluster, part)
+            reported = [self.reported[:, a] for a in part]
             if not isinstance(matrix, KeepOrUniform):
-                raise MatrixError(f"cluster {cluster} is not kept or uniform")
+                _check_enumerable(meets.size // meets.shape[axis] * matrix.size)
+                meets = np.take(meets, _class_of_each(own, shapes[axis]), axis)
+                columns.append(np.ravel_multi_index(tuple(reported), [len(c) for c in own]))
+                matrices.append(matrix)
+                continue
             meets, which = merged(meets, axis)
-            reported = [classes[self.reported[:, a]] for a, classes in zip(part, own, strict=True)]
-            columns.append(which[np.ravel_multi_index(tuple(reported), shape)])
+            reported = [classes[codes] for codes, classes in zip(reported, own, strict=True)]
+            columns.append(which[np.ravel_multi_index(tuple(reported), shapes[axis])])
             shares = [np.bincount(classes) / len(classes) for classes in own]
             chance = np.bincount(which, weights=functools.reduce(np.multiply.outer, shares).ravel())
             by_chance = (1 - matrix.keep) * np.broadcast_to(chance, (chance.size, chance.size))
@@ -260,10 +300,13 @@ class Fitted:
         """The distribution of a whole cluster, shaped by its attributes."""
         if tuple(cluster) not in self.design.clusters:
             raise InputError(f"{tuple(cluster)} is not a cluster of this design")
-        matrix = self.design.matrices[self.design.clusters.index(tuple(cluster))]
-        counts = self.counts(cluster)
-        shares = _repaired(counts.ravel(), matrix, repair)
-        return shares.reshape(counts.shape)
+        found = self._joints.get((tuple(cluster), repair))
+        if found is None:
+            matrix = self.design.matrices[self.design.clusters.index(tuple(cluster))]
+            counts = self.counts(cluster)
+            found = _repaired(counts.ravel(), matrix, repair).reshape(counts.shape)
+            self._joints[tuple(cluster), repair] = found
+        return found.copy()
 
     def table(self, attributes: Sequence[int], repair: Repair = "project") -> Array:
         """The joint of some attributes as the paper estimates it.
@@ -283,14 +326,16 @@ class Fitted:
         """Synthetic records as the paper would draw them: each cluster from its own joint."""
         records = np.zeros((rows, len(self.design.sizes)), dtype=np.int64)
         for cluster in self.design.clusters:
-            joint = self.cluster_joint(cluster)
-            cumulative = np.cumsum(joint.ravel())
-            cells = np.searchsorted(cumulative, uniform((rows,)) * cumulative[-1], side="right")
-            cells = np.minimum(cells, joint.size - 1)
-            for attribute in reversed(cluster):
-                records[:, attribute] = cells % self.design.sizes[attribute]
-                cells //= self.design.sizes[attribute]
+            records[:, list(cluster)] = self.drawn(cluster, rows, uniform)
         return records
+
+    def drawn(self, cluster: tuple[int, ...], rows: int, uniform: Uniform) -> Codes:
+        """So many answers of one cluster, drawn from its own joint."""
+        joint = self.cluster_joint(cluster)
+        cumulative = np.cumsum(joint.ravel())
+        cells = np.searchsorted(cumulative, uniform((rows,)) * cumulative[-1], side="right")
+        places = np.unravel_index(np.minimum(cells, joint.size - 1), joint.shape)
+        return np.stack(places, axis=1)
 
     def small_table(self, attributes: Sequence[int], repair: Repair = "project") -> Array:
         """The joint of a few attributes of one huge cluster, without its own joint.
@@ -307,10 +352,7 @@ class Fitted:
 
     def _from_reports(self, cluster: tuple[int, ...], part: list[int], repair: Repair) -> Array:
         counts = self.counts(part)
-        matrix = self.design.matrices[self.design.clusters.index(cluster)]
-        if not isinstance(matrix, KeepOrUniform):
-            raise MatrixError(f"cluster {cluster} is not kept or uniform; estimate it as a whole")
-        margin = KeepOrUniform(counts.size, matrix.keep)
+        margin = self.design.matrix_of(cluster, part)
         return _repaired(counts.ravel(), margin, repair).reshape(counts.shape)
 
     def _part_of_cluster(self, cluster: tuple[int, ...], part: list[int], repair: Repair) -> Array:
@@ -321,6 +363,20 @@ class Fitted:
         joint = self.cluster_joint(cluster, repair)
         others = tuple(k for k, a in enumerate(cluster) if a not in part)
         return np.asarray(joint.sum(axis=others))
+
+
+def _check_enumerable(combinations: int) -> None:
+    if combinations > MOST_COMBINATIONS:
+        raise InputError(
+            f"{combinations:,} combinations are too many to enumerate, as answers with a matrix of "
+            "their own must be; ask for fewer of them at once"
+        )
+
+
+def _class_of_each(classes: Sequence[Codes], shape: Sequence[int]) -> Codes:
+    """For each combination of some attributes' answers, the number of its classes together."""
+    grid = np.meshgrid(*classes, indexing="ij")
+    return np.asarray(np.ravel_multi_index(tuple(grid), tuple(shape)).ravel())
 
 
 def _repaired(counts: Array, matrix: RRMatrix, repair: Repair) -> Array:

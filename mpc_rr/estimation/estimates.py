@@ -21,14 +21,17 @@ from mpc_rr.estimation.distribution import (
     subset_share,
     unbiased,
 )
+from mpc_rr.estimation.full_reports import Known, fit_reports
 from mpc_rr.estimation.intervals import Limits, subset_intervals
 from mpc_rr.estimation.latent import LatentClasses, latent_classes
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
 from mpc_rr.estimation.planning import pairs_of
-from mpc_rr.estimation.raking import adjust
-from mpc_rr.estimation.strength import Strength, strength
+from mpc_rr.estimation.population import Population
+from mpc_rr.estimation.raking import Adjustment, adjust
+from mpc_rr.estimation.strength import Strength, degree_of, strength
 from mpc_rr.estimation.tables import shrunk
 from mpc_rr.estimation.uncertainty import (
+    ExactCounts,
     PartOfReports,
     RandomizedReports,
     Subsets,
@@ -36,6 +39,7 @@ from mpc_rr.estimation.uncertainty import (
     Uncertainty,
     ViewReports,
 )
+from mpc_rr.estimation.view_population import fit_views
 from mpc_rr.estimation.views import FittedViews
 from mpc_rr.schema import Attribute, Schema
 
@@ -64,12 +68,34 @@ class QueryAnswer:
     population: tuple[float, float]
     """Of the share, in the population that they were drawn from."""
 
+    def with_share(self, share: float, n: int) -> "QueryAnswer":
+        """The same with another share, in limits that are wide enough to hold it."""
+        (low, high), (least, most) = self.interval, self.population
+        return replace(
+            self,
+            count=n * share,
+            share=share,
+            interval=(min(low, n * share), max(high, n * share)),
+            population=(min(least, share), max(most, share)),
+        )
+
 
 class Estimates:
     """The estimates of one study whose parties reported randomized records, or views of them."""
 
-    def __init__(self, schema: Schema, fitted: Fitted | FittedViews) -> None:
-        self.schema, self.fitted = schema, fitted
+    def __init__(
+        self,
+        schema: Schema,
+        fitted: Fitted | FittedViews,
+        known: Known | None = None,
+        *,
+        earlier: bool = False,
+    ) -> None:
+        """``known``: tables of the same respondents that were found before (not of views).
+
+        ``earlier``: as up to rules 3, when every table was estimated by itself.
+        """
+        self.schema, self.fitted, self.known, self.earlier = schema, fitted, known, earlier
         self._unbiased: dict[tuple[int, ...], Estimate] = {}
 
     @property
@@ -78,8 +104,15 @@ class Estimates:
         return self.fitted.n
 
     @cached_property
+    def population(self) -> Population:
+        """One weighted population that everything is counted in (see docs/estimation.md)."""
+        if isinstance(self.fitted, FittedViews):
+            return fit_views(self.fitted.design, self.fitted.reports).population
+        return fit_reports(self.fitted, self.known)
+
+    @cached_property
     def model(self) -> LatentClasses:
-        """A model of the whole joint distribution (see docs/estimation.md)."""
+        """The model of the joint distribution that tables were drawn towards up to rules 3."""
         return latent_classes(self.fitted.answers(), self.schema.sizes, self.n)
 
     def marginals(self) -> list[Marginal]:
@@ -88,20 +121,43 @@ class Estimates:
         for place, attribute in enumerate(self.schema.attributes):
             if self.fitted.told_together((place,)):
                 estimate = self.unbiased(place)
-                shares = project_to_simplex(estimate.shares)
-                found.append(Marginal(place, attribute, estimate, shares))
+                found.append(Marginal(place, attribute, estimate, self.table((place,))))
         return found
 
     def unbiased(self, *attributes: int) -> Estimate:
         """The unbiased table of some attributes, worked out once."""
         if attributes not in self._unbiased:
-            self._unbiased[attributes] = self.fitted.unbiased(attributes)
+            counted = self._counted(attributes)
+            self._unbiased[attributes] = (
+                self.fitted.unbiased(attributes)
+                if counted is None
+                else Estimate(counted, np.sqrt(counted * (1 - counted) / self.n), self.n)
+            )
         return self._unbiased[attributes]
+
+    def uncertainty(self, attributes: Sequence[int]) -> Uncertainty:
+        """Of the unbiased table of some attributes, in the ``order`` in which they were reported.
+
+        Only of the population, where these very respondents were counted.
+        """
+        if self._counted(attributes) is not None:
+            return ExactCounts(self.n)
+        return uncertainty_of(self.fitted, attributes)
+
+    def _counted(self, attributes: Sequence[int]) -> Array | None:
+        """The shares of one or two attributes, if a first stage counted these respondents."""
+        for own, found in ({} if self.earlier else self.known or {}).items():
+            if set(attributes) <= set(own) and not found.standard_errors.any():
+                others = tuple(axis for axis, a in enumerate(own) if a not in attributes)
+                left = [a for a in own if a in attributes]
+                shares = found.shares.sum(axis=others)
+                return np.asarray(shares.transpose([left.index(a) for a in attributes]))
+        return None
 
     def limits(self, attributes: Sequence[int]) -> Limits:
         """Of the unbiased table of some attributes."""
         order = self.fitted.order(attributes)
-        found = Limits.of(self.unbiased(*order).shares, uncertainty_of(self.fitted, order))
+        found = Limits.of(self.unbiased(*order).shares, self.uncertainty(order))
         return found.transposed([order.index(a) for a in attributes])
 
     @cached_property
@@ -109,9 +165,22 @@ class Estimates:
         """The pairs of attributes that somebody reported together."""
         return [pair for pair in pairs_of(self.schema.sizes) if self.fitted.told_together(pair)]
 
+    def table(self, attributes: Sequence[int]) -> Array:
+        """The proper joint distribution of some attributes."""
+        if self.earlier:
+            return project_to_simplex(self.unbiased(*attributes).shares)
+        counted = self._counted(attributes)
+        return self.population.table(attributes) if counted is None else counted
+
     @cached_property
     def pair_tables(self) -> dict[tuple[int, int], Array]:
-        """All pairs by the best estimator: the model, overruled by what is not noise.
+        """The tables of all pairs."""
+        if self.earlier:
+            return self._overruled_models()
+        return {pair: self.table(pair) for pair in pairs_of(self.schema.sizes)}
+
+    def _overruled_models(self) -> dict[tuple[int, int], Array]:
+        """The model's tables, overruled by what is not noise.
 
         A pair that nobody reported together is the model's alone.
         """
@@ -121,26 +190,49 @@ class Estimates:
         }
 
     def strengths(self, of: Target = "population") -> dict[tuple[int, int], Strength]:
-        """How strongly each pair that was reported together depends on each other."""
-        return {
-            (i, j): strength(
-                self.unbiased(i, j).shares,
-                uncertainty_of(self.fitted, (i, j)),
-                (self.schema.attributes[i], self.schema.attributes[j]),
-                of,
-            )
-            for i, j in self.pairs_told
-        }
+        """How strongly each pair that was reported together depends on each other.
+
+        The degree is that of the pair's table, its limits are those of the reports, wide enough to
+        hold it. (Up to rules 3 it was that of the reports, too.)
+        """
+        found = {}
+        for pair in self.pairs_told:
+            both = (self.schema.attributes[pair[0]], self.schema.attributes[pair[1]])
+            told = strength(self.unbiased(*pair).shares, self.uncertainty(pair), both, of)
+            if told.value is not None and not self.earlier:
+                told = told.around(degree_of(self.pair_tables[pair], both))
+            found[pair] = told
+        return found
 
     def query(self, condition: Condition, level: float = 0.95) -> QueryAnswer:
-        """The number of respondents who meet a condition, without bias, with its limits.
+        """The number of respondents who meet a condition, with its limits.
 
-        From the reports on the attributes that it depends on, and no others.
+        Counted in the population. The limits are those of the reports on the attributes that it
+        depends on, and no others, wide enough to hold that number.
         """
-        return self._asked(checked_cells(condition, self.schema.sizes)).answer(level)
+        cells = checked_cells(condition, self.schema.sizes)
+        found = self.asked(cells).answer(level)
+        return found if self.earlier else found.with_share(self.share(cells), self.n)
 
-    def _asked(self, cells: Cells) -> "Asked":
-        fitted = self.fitted
+    def share(self, cells: Cells) -> float:
+        """Of the population, how many meet a condition."""
+        counted, people = self._counted(cells.attributes), self.population
+        if counted is not None:
+            return float(counted[cells.table()].sum())
+        classes = [
+            which[people.records[:, a]]
+            for a, which in zip(cells.attributes, cells.classes, strict=True)
+        ]
+        return float(people.weights[cells.meets[tuple(classes)]].sum())
+
+    def asked(self, cells: Cells) -> "Asked":
+        """What the reports on the attributes of a condition tell of it by themselves.
+
+        Or what a first stage counted.
+        """
+        fitted, counted = self.fitted, self._counted(cells.attributes)
+        if counted is not None:
+            return Asked.of(counted, ExactCounts(self.n), cells.table())
         if isinstance(fitted, Fitted):
             counts, matrix, meets = fitted.meeting(cells)
             share, error = subset_share(counts, matrix, meets)
@@ -161,10 +253,11 @@ class Estimates:
         return Asked(share, error, met, np.array([[True]]), np.ones(1))
 
     def synthesize(self, rows: int, uniform: Uniform) -> Codes:
-        """Synthetic records, drawn from the model."""
+        """Synthetic records, drawn from the population."""
         if rows < 1:
             raise InputError(f"the number of rows must be positive, not {rows}")
-        return self.model.synthesize(rows, uniform)
+        people = self.model if self.earlier else self.population
+        return people.synthesize(rows, uniform)
 
 
 @dataclass(frozen=True)
@@ -216,15 +309,29 @@ def checked_cells(condition: Condition, sizes: Sequence[int]) -> Cells:
     return cells
 
 
-def adjusted_weights(fitted: Fitted) -> Array:
-    """RR-Adjustment (000 §5): the weight of each reported record, summing to 1."""
+@dataclass(frozen=True)
+class RecordWeights:
+    """The weights of RR-Adjustment (000 §5), and how the adjustment ended."""
+
+    weights: Array
+    """Of each reported record, summing to 1."""
+    adjustment: Adjustment
+
+    @property
+    def effective(self) -> float:
+        """Kish's effective sample size: so many equal weights would leave as little to chance."""
+        return float(1 / (self.weights**2).sum())
+
+
+def adjusted_weights(fitted: Fitted) -> RecordWeights:
+    """RR-Adjustment (000 §5): the weight of each reported record."""
     clusters = fitted.design.clusters
     margins = [(cluster, fitted.cluster_joint(cluster)) for cluster in clusters]
     adjustment = adjust(fitted.reported, margins, fitted.design.sizes)
     place = {tuple(row): k for k, row in enumerate(adjustment.records.tolist())}
     which = [place[tuple(row)] for row in fitted.reported.tolist()]
     times = np.bincount(which, minlength=len(adjustment.weights))
-    return np.asarray(adjustment.weights[which] / times[which])
+    return RecordWeights(np.asarray(adjustment.weights[which] / times[which]), adjustment)
 
 
 @overload

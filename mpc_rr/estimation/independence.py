@@ -19,7 +19,6 @@ from mpc_rr.estimation.intervals import shifted_gamma
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.uncertainty import (
     Answering,
-    BlockAnswers,
     ExactCounts,
     Spread,
     Target,
@@ -39,7 +38,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 def p_value_of_independence(estimate: Array, uncertainty: Spread) -> float | None:
     """How probably independent attributes would look at least as dependent; None if untold."""
-    found = UnderIndependence.of(estimate, uncertainty)
+    found = UnderIndependence.of(estimate, uncertainty, testing=True)
     return None if found is None else 1 - found.cdf(found.seen)
 
 
@@ -77,10 +76,19 @@ def among_answers(
 
 
 def told_apart(
-    estimate: Array, covariance: Array, uncertainty: Spread, *, exact: bool = False
+    estimate: Array,
+    covariance: Array,
+    uncertainty: Spread,
+    *,
+    exact: bool = False,
+    testing: bool = False,
 ) -> tuple[Groups, ...]:
-    """Categories that can be told from nothing, axis by axis; the rare ones merged."""
-    wide = estimate.size > FEW_CELLS or isinstance(uncertainty, BlockAnswers)
+    """Categories that can be told from nothing, axis by axis; the rare ones merged.
+
+    Answers by blocks need more of them for limits to hold, but not for a test to keep its level.
+    """
+    by_less = testing and uncertainty.tests_by_less
+    wide = estimate.size > FEW_CELLS or (uncertainty.by_blocks and not by_less)
     factor = TOLD_APART_WIDELY if wide else TOLD_APART
     found = []
     for axis in range(estimate.ndim):
@@ -189,15 +197,18 @@ class UnderIndependence:
         uncertainty: Spread,
         of: Target = "population",
         at_fit: Array | None = None,
+        *,
+        testing: bool = False,
     ) -> "UnderIndependence | None":
         """None where some attribute has only one category that can be told.
 
-        ``at_fit``: the covariance at the table `nearby`, if it is known.
+        ``at_fit``: the covariance at the table `nearby`, if it is known. ``testing``: to test, not
+        to measure.
         """
         if at_fit is None:
             at_fit = uncertainty.covariance(nearby(estimate, uncertainty).ravel())
         exact = of == "respondents" and isinstance(uncertainty, ExactCounts)
-        groups = told_apart(estimate, at_fit, uncertainty, exact=exact)
+        groups = told_apart(estimate, at_fit, uncertainty, exact=exact, testing=testing)
         sizes = tuple(map(len, groups))
         if min(sizes) < 2:
             return None

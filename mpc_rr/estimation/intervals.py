@@ -18,6 +18,7 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.uncertainty import (
     Cumulants,
     ExactCounts,
+    OfSets,
     Subsets,
     Target,
     Uncertainty,
@@ -78,7 +79,7 @@ def cell_intervals(
 def subset_intervals(
     estimates: Array,
     subsets: Subsets,
-    uncertainty: Uncertainty,
+    uncertainty: OfSets,
     fit: Array,
     of: Target,
     level: float = 0.95,
@@ -117,7 +118,7 @@ class _Stretched:
 
     seen: Array
     cumulants: Cumulants
-    uncertainty: Uncertainty
+    uncertainty: OfSets
     subsets: Subsets
     quantile: float
 

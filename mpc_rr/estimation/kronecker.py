@@ -6,6 +6,7 @@ combinations, never written down: 1,814,400 combinations would need 26 TB.
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mpc_rr.estimation.matrix import (
     KeepOrUniform,
     MatrixError,
     RRMatrix,
+    check_bistochastic,
 )
 from mpc_rr.randomness import Randomness
 
@@ -59,7 +61,7 @@ class Kronecker:
         table = reported if overwrite else np.array(reported, dtype=np.float64, order="C")
         if not table.flags.c_contiguous or table.dtype != np.float64:
             raise MatrixError("only a contiguous array of 64-bit floats can be overwritten")
-        leading, block = self._split()
+        leading, block = self._split
         rows, width = math.prod(self.sizes[:leading]), math.prod(self.sizes[leading:])
         if block is not None:
             _multiply_rows(table.reshape(rows, width), block)
@@ -90,6 +92,7 @@ class Kronecker:
             table = getattr(matrix, operation)(table, axis)
         return table
 
+    @cached_property
     def _split(self) -> tuple[int, Array | None]:
         """How many leading attributes are inverted one by one, and the inverse of the rest."""
         leading, width = len(self.matrices), 1
@@ -122,7 +125,13 @@ class Kronecker:
 
     @property
     def beta(self) -> float:
-        """Entropy rate as a share of the largest possible one, log₂ of all combinations."""
+        """Entropy rate as a share of the largest possible one, log₂ of all combinations.
+
+        `MatrixError` if one of the matrices is not bistochastic (001, Definition 1).
+        """
+        for matrix in self.matrices:
+            if isinstance(matrix, Dense):
+                check_bistochastic(matrix)
         return self.entropy_rate / math.log2(self.size)
 
     @property

@@ -6,12 +6,12 @@ share β falls from 1 to 0, ε rises, and the covariance of two attributes is ke
 
 The paper's masking of numbers in the centralized mode (§5) is not offered: λ·value + (1 − λ)·mean
 is no randomization, and anyone who knows λ computes every value from the output (docs/errata.md).
+`mpc_rr.curator` adds noise instead.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-
-import numpy as np
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform, check_share
@@ -37,51 +37,61 @@ def keep_for_epsilon(size: int, epsilon: float) -> float:
 def keeps_for_covariances(
     most: Sequence[float], kept: Mapping[tuple[int, int], float]
 ) -> list[float]:
-    """The smallest λs (most protection) that keep the wished shares of covariances.
+    """λs as small (as much protection) as the wished shares of covariances allow.
 
     ``most`` is the largest λ allowed for each attribute (from `keep_for_beta` or
     `keep_for_epsilon`); ``kept[i, j]`` is the least share λᵢ·λⱼ of the covariance of i and j to be
-    kept. In logarithms these are linear conditions; first the largest λ, then the product of all is
-    made as small as they allow. An attribute of which nothing is wished gets the largest λ allowed.
+    kept. The largest λ is as small as it can be, and none can be made smaller alone. An attribute
+    of which nothing is wished gets the largest λ allowed. All agents find the very same numbers:
+    only roots and quotients are taken, in a fixed order.
     """
-    from scipy.optimize import linprog  # noqa: PLC0415
-
     limits = [check_share("the largest lambda", value, positive=True) for value in most]
-    rows, bounds = [], []
     for (i, j), share in kept.items():
-        if i == j or not (0 <= i < len(limits) and 0 <= j < len(limits)):
-            raise InputError(f"({i}, {j}) is not a pair of the {len(limits)} attributes")
-        check_share(f"the kept covariance of attributes {i} and {j}", share, positive=True)
-        if share > limits[i] * limits[j] * (1 + 1e-12):
-            raise InputError(
-                f"attributes {i} and {j} cannot keep {share:.0%} of their covariance: their "
-                f"protection allows at most {limits[i] * limits[j]:.0%}"
-            )
-        row = np.zeros(len(limits))
-        row[[i, j]] = -1
-        rows.append(row)
-        bounds.append(-math.log(share))
-    lowest, count = -30.0, len(limits)
-    conditions = np.array(rows) if rows else np.zeros((0, count))
-    tops = [math.log(limit) for limit in limits]
-    # First the largest λ is made as small as it can be, so that nobody pays for the others ...
-    below = np.hstack([np.eye(count), -np.ones((count, 1))])[sorted({k for p in kept for k in p})]
-    largest = linprog(
-        [0.0] * count + [1.0],
-        A_ub=np.vstack([np.hstack([conditions, np.zeros((len(rows), 1))]), below]),
-        b_ub=np.concatenate([bounds, np.zeros(len(below))]),
-        bounds=[*((lowest, top) for top in tops), (lowest, 0.0)],
-    )
-    most_allowed = float(np.asarray(largest.x, dtype=np.float64)[-1]) + 1e-12
-    # ... then their product.
-    solved = linprog(
-        np.ones(count),
-        A_ub=conditions,
-        b_ub=np.array(bounds),
-        bounds=[(lowest, min(top, max(most_allowed, lowest))) for top in tops],
-    )
-    touched = {index for pair in kept for index in pair}
-    return [
-        float(math.exp(value)) if index in touched else limits[index]
-        for index, value in enumerate(np.asarray(solved.x, dtype=np.float64))
+        _check_wish(i, j, share, limits)
+    wishes = [
+        (min(pair), max(pair), share) for pair, share in sorted(kept.items(), key=lambda w: w[0])
     ]
+    keeps = list(limits)
+    for i in {index for pair in kept for index in pair}:
+        keeps[i] = min(limits[i], max(math.sqrt(c) for a, b, c in wishes if i in (a, b)))
+    for i, j, share in wishes:  # where one of them may not be as large, the other must be larger
+        for own, other in ((i, j), (j, i)):
+            keeps[own] = min(max(keeps[own], share / keeps[other]), limits[own])
+    for i in sorted(range(len(keeps)), key=lambda k: (-keeps[k], k)):
+        needed = [share / keeps[a + b - i] for a, b, share in wishes if i in (a, b)]
+        if needed:
+            keeps[i] = min(keeps[i], max(needed))
+    return keeps
+
+
+def _check_wish(i: int, j: int, share: float, limits: Sequence[float]) -> None:
+    if i == j or not (0 <= i < len(limits) and 0 <= j < len(limits)):
+        raise InputError(f"({i}, {j}) is not a pair of the {len(limits)} attributes")
+    check_share(f"the kept covariance of attributes {i} and {j}", share, positive=True)
+    if share > limits[i] * limits[j] * (1 + 1e-12):
+        raise InputError(
+            f"attributes {i} and {j} cannot keep {share:.0%} of their covariance: their "
+            f"protection allows at most {limits[i] * limits[j]:.0%}"
+        )
+
+
+def lambdas_for_covariances(
+    sizes: Sequence[int], kept: float | Mapping[tuple[int, int], float], beta: float | None = None
+) -> list[float]:
+    """The λ of each attribute with which covariances are kept to these shares, or more.
+
+    ``kept``: for all pairs, or by pair. ``beta``: the protection that each attribute has at least;
+    attributes of no pair have no more than that, so without it all must be in one.
+    """
+    most = [1.0 if beta is None else keep_for_beta(size, beta) for size in sizes]
+    if isinstance(kept, Mapping):
+        named = {index for pair in kept for index in pair}
+        alone = [index for index in range(len(sizes)) if index not in named]
+        if alone and beta is None:
+            raise InputError(
+                f"nothing is wished of the covariances of attribute {alone[0]}; say by beta how "
+                "well each must be protected at least"
+            )
+        return keeps_for_covariances(most, kept)
+    every = itertools.combinations(range(len(sizes)), 2)
+    return keeps_for_covariances(most, dict.fromkeys(every, kept))

@@ -7,10 +7,12 @@ a whole record, a Kronecker product (paper 001), is applied axis by axis and nev
 Anything that would need the dense matrix says so and refuses beyond `DENSE_LIMIT` entries.
 """
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +31,8 @@ For synthetic people and Monte Carlo tests. Answers are drawn exactly, from a `R
 
 DENSE_LIMIT = 10_000_000
 WORST_CONDITION = 1e8
+MOST_IN_CLUSTER = 20
+"""So many attributes may one value have whose randomization goes by how many of them change."""
 CHUNK = 32_768
 TOWARDS_PRIVACY = 2.0**-48
 """Probabilities that follow from an ε are moved by so much of themselves: more than they may be
@@ -86,6 +90,14 @@ class RRMatrix(ABC):
     @abstractmethod
     def condition(self) -> float:
         """The condition number: how much sampling noise the inversion can blow up."""
+
+    @property
+    def uncertainty(self) -> float:
+        """What a report leaves uncertain of an answer, in bits, if all were equally probable.
+
+        That is the entropy rate where reports are then equally probable, too, as with most.
+        """
+        return self.entropy_rate
 
     @property
     def beta(self) -> float:
@@ -258,28 +270,69 @@ class KeepOrUniform(RRMatrix):
         return math.inf if self.keep == 0 else 1 / self.keep
 
 
+def log_of(ratio: Fraction) -> float:
+    """The logarithm of an exact number from 1 on, right to the last digits also near 1."""
+    if ratio < 2:
+        return math.log1p(float(ratio - 1))
+    return math.log(ratio.numerator) - math.log(ratio.denominator)
+
+
+def _largest_ratio(chances: Iterable[Fraction]) -> float:
+    """The logarithm of the largest over the smallest; infinite if only some are 0."""
+    some = list(chances)
+    largest, smallest = max(some), min(some)
+    if largest == 0:
+        return 0.0
+    return math.inf if smallest == 0 else log_of(largest / smallest)
+
+
 def _entropy_term(probability: float) -> float:
     return -probability * math.log2(probability) if probability > 0 else 0.0
 
 
 class Dense(RRMatrix):
-    """Any matrix the user gives, checked."""
+    """Any matrix the user gives, checked.
+
+    The floats of a row are its weights, exactly as given: the probability of a report is its weight
+    divided by their sum, which need not be 1 to the last digit.
+    """
 
     def __init__(self, probabilities: npt.ArrayLike) -> None:
-        matrix = np.asarray(probabilities, dtype=np.float64)
+        try:
+            matrix = np.asarray(probabilities, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise MatrixError("a randomization matrix has rows of equally many numbers") from None
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 1:
             raise MatrixError(f"a randomization matrix must be square, not {matrix.shape}")
-        if not np.isfinite(matrix).all() or (matrix < 0).any():
+        if not np.isfinite(matrix).all():
+            raise MatrixError("a randomization matrix holds probabilities: all must be numbers")
+        if (matrix < 0).any():
             raise MatrixError("a randomization matrix holds probabilities: none may be negative")
         sums = matrix.sum(axis=1)
         if not np.allclose(sums, 1, rtol=0, atol=1e-9):
             row = int(np.argmax(abs(sums - 1)))
             raise MatrixError(f"row {row} of the randomization matrix sums to {sums[row]:.6g}")
+        self._weights = np.ascontiguousarray(matrix)
         self._matrix = matrix / sums[:, np.newaxis]
         self.size = matrix.shape[0]
 
     def __repr__(self) -> str:
-        return f"Dense({self.size} x {self.size})"
+        told = hashlib.sha256(self._weights.astype("<f8").tobytes()).hexdigest()[:16]
+        return f"Dense({self.size} x {self.size}, {told})"
+
+    @property
+    def weights(self) -> Array:
+        """A copy of the rows as they were given."""
+        return np.array(self._weights)
+
+    @property
+    def bistochastic(self) -> bool:
+        """Whether columns add up to 1, too: uniform answers make uniform reports (001, 003)."""
+        return bool(np.allclose(self._matrix.sum(axis=0), 1, rtol=0, atol=1e-9))
+
+    def betrayed(self) -> list[int]:
+        """The reports that only one answer can have led to."""
+        return np.flatnonzero((self._weights > 0).sum(axis=0) == 1).tolist()
 
     @cached_property
     def condition(self) -> float:
@@ -326,67 +379,125 @@ class Dense(RRMatrix):
         reported = np.empty_like(values)
         for value in np.unique(values).tolist():
             where = values == value
-            reported[where] = rng.categorical(self._matrix[value], (int(where.sum()),))
+            reported[where] = rng.categorical(self._weights[value], (int(where.sum()),))
         return reported
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
-        """Over the columns, the largest ratio of two entries; infinite if only one is zero."""
-        largest, smallest = self._matrix.max(axis=0), self._matrix.min(axis=0)
-        used = largest > 0
-        if (smallest[used] == 0).any():
-            return math.inf
-        return float(np.log(largest[used] / smallest[used]).max())
+        """Over the columns, the largest ratio of two entries, reckoned in whole numbers.
+
+        Infinite if only one of two is zero: such a report excludes an answer.
+        """
+        return max(_largest_ratio(column) for column in self._chances())
+
+    @cached_property
+    def epsilon_left(self) -> float:
+        """The same of the answers that a report leaves: zeros do not count."""
+        columns = [[chance for chance in column if chance] for column in self._chances()]
+        return max(_largest_ratio(column) for column in columns if column)
+
+    def _chances(self) -> Iterator[list[Fraction]]:
+        """For each report, how probable it is with each answer, exactly."""
+        rows = [[Fraction(weight) for weight in row] for row in self._weights.tolist()]
+        sums = [sum(row) for row in rows]
+        for column in zip(*rows, strict=True):
+            yield [weight / total for weight, total in zip(column, sums, strict=True)]
 
     @property
     def entropy_rate(self) -> float:
         """Mean over the rows."""
         return float(sum(map(_entropy_term, self._matrix.ravel().tolist())) / self.size)
 
+    @property
+    def uncertainty(self) -> float:
+        """Of a uniform answer, given the report."""
+        of_reports = sum(map(_entropy_term, self._matrix.mean(axis=0).tolist()))
+        return self.entropy_rate + math.log2(self.size) - float(of_reports)
 
-class DistanceWeighted(RRMatrix):
-    """A record stays with probability ``stay``; else it moves, rather to near records (003 §6.2).
+    @property
+    def beta(self) -> float:
+        """Of a bistochastic matrix; `MatrixError` if this is none: then 001 has no β for it."""
+        check_bistochastic(self)
+        return super().beta
 
-    The probability of another record is inversely proportional to the number of attributes that
-    change. It depends only on *which* attributes change, so apply and solve work on the 2^m classes
-    of changed attributes: all of them share their eigenvectors with the operators that average over
-    a set of attributes, and neither the matrix nor its inverse is ever written down.
+
+def check_bistochastic(matrix: RRMatrix) -> None:
+    """`MatrixError` unless columns, too, sum to 1: everybody's reports are uniform if truths are.
+
+    Without that an entropy rate is no measure of protection (001 §2.2), and covariances are not
+    kept as Eq. (9) says.
+    """
+    reported = matrix.apply(np.ones(matrix.size))
+    if not np.allclose(reported, 1, rtol=0, atol=1e-9):
+        column = int(np.argmax(abs(reported - 1)))
+        raise MatrixError(
+            f"column {column} of the randomization matrix sums to {reported[column]:.6g}: as not "
+            "all columns sum to 1, it is not bistochastic, and has no β (001)"
+        )
+
+
+def nearby(size: int, stay: float) -> Dense:
+    """Of an answer with an order: it rather becomes a near one, 1/|u − v| as often (003 §6.2).
+
+    The paper counts by how many attributes two records differ; within one attribute, that is by how
+    many categories. The matrix is symmetric, hence bistochastic: the answer in the middle, which
+    has the most near ones, stays with probability ``stay``; those farther out more often.
+    """
+    check_share("the probability to stay", stay)
+    apart = abs(np.subtract.outer(np.arange(size), np.arange(size))).astype(np.float64)
+    matrix = np.divide(1.0, apart, out=np.zeros_like(apart), where=apart > 0)
+    matrix *= (1 - stay) / max(matrix.sum(axis=1).max(), 1.0)
+    np.fill_diagonal(matrix, 1 - matrix.sum(axis=1))
+    return Dense(matrix)
+
+
+class ByChanges(RRMatrix):
+    """A record becomes another one with a probability that follows from how many attributes change.
+
+    So apply and solve work on the 2^m classes of changed attributes: all such matrices share their
+    eigenvectors with the operators that average over a set of attributes, and neither the matrix
+    nor its inverse is ever written down.
     """
 
-    def __init__(self, sizes: Sequence[int], stay: float) -> None:
+    def __init__(self, sizes: Sequence[int], chances: Sequence[Fraction]) -> None:
+        """``chances[w]``: of one particular record that differs in w attributes."""
         if not sizes or min(sizes) < 2:
             raise MatrixError("every attribute needs at least two categories")
         self.sizes = tuple(int(size) for size in sizes)
         self.size = math.prod(self.sizes)
-        self.stay = check_share("the probability to stay", stay)
+        self.chances = tuple(chances)
         self._check_attributes()
 
     def _check_attributes(self) -> None:
-        if len(self.sizes) > 20:
+        if len(self.sizes) > MOST_IN_CLUSTER:
             raise MatrixError(f"{len(self.sizes)} attributes in one cluster are too many")
 
     def __repr__(self) -> str:
-        return f"DistanceWeighted(sizes={self.sizes}, stay={self.stay:.4g})"
+        return f"{type(self).__name__}(sizes={self.sizes}, stay={self.probability(0):.4g})"
 
     @cached_property
     def _count_by_changes(self) -> list[int]:
         """How many records differ in exactly w attributes, w = 0 … m (003, Expression (10))."""
-        counts = [1]
-        for size in self.sizes:
-            longer = [*counts, 0]
-            for w in range(len(counts), 0, -1):
-                longer[w] += counts[w - 1] * (size - 1)
-            counts = longer
-        return counts
-
-    @property
-    def row_sum(self) -> float:
-        """Σ_k d_uk, the same for every row; the inner factor is 1/w (see docs/errata.md)."""
-        return sum(count / w for w, count in enumerate(self._count_by_changes) if w > 0)
+        return counts_by_changes(self.sizes)
 
     def probability(self, changes: int) -> float:
         """The probability of one particular record that differs in ``changes`` attributes."""
-        return self.stay if changes == 0 else (1 - self.stay) / changes / self.row_sum
+        return float(self.chances[changes])
+
+    def part(self, places: Sequence[int]) -> "ByChanges":
+        """What it does to some of the attributes, whatever the others are: of the same kind."""
+        rest = counts_by_changes([s for k, s in enumerate(self.sizes) if k not in places])
+        chances = [
+            sum((count * self.chances[own + w] for w, count in enumerate(rest)), Fraction(0))
+            for own in range(len(places) + 1)
+        ]
+        return ByChanges([self.sizes[k] for k in places], chances)
+
+    @property
+    def epsilon_of_one(self) -> float:
+        """Of any one attribute, to whoever knows all others: one more change, or one less."""
+        pairs = zip(self.chances, self.chances[1:], strict=False)
+        return max(map(_largest_ratio, pairs))
 
     @cached_property
     def eigenvalues(self) -> Array:
@@ -431,7 +542,7 @@ class DistanceWeighted(RRMatrix):
         """Divide each part by its eigenvalue."""
         if self.condition > WORST_CONDITION:
             raise MatrixError(
-                f"staying with probability {self.stay:.3g} cannot be undone "
+                f"staying with probability {self.probability(0):.3g} cannot be undone "
                 f"(condition number {self.condition:.2g}); choose another"
             )
         return self._transform(reported, 1 / self.eigenvalues, axis)
@@ -462,8 +573,9 @@ class DistanceWeighted(RRMatrix):
         values = check_codes(values, self.size)
         flat = values.reshape(-1)
         records = np.stack(np.unravel_index(flat, self.sizes), axis=1)
-        of_changes = [count * self.probability(w) for w, count in enumerate(self._count_by_changes)]
-        left = rng.categorical(np.array(of_changes), flat.shape)
+        exact = [n * chance for n, chance in zip(self._count_by_changes, self.chances, strict=True)]
+        whole = math.lcm(*(chance.denominator for chance in exact))
+        left = rng.categorical([int(chance * whole) for chance in exact], flat.shape)
         ways = self._ways
         for j, size in enumerate(self.sizes):
             changes = np.zeros(flat.shape, dtype=np.int64)
@@ -490,10 +602,7 @@ class DistanceWeighted(RRMatrix):
     @property
     def epsilon(self) -> float:
         """From the most to the least probable entry of a column."""
-        entries = [self.probability(w) for w in range(len(self.sizes) + 1)]
-        if min(entries) == 0:
-            return math.inf
-        return math.log(max(entries) / min(entries))
+        return _largest_ratio(self.chances)
 
     @property
     def entropy_rate(self) -> float:
@@ -508,3 +617,35 @@ class DistanceWeighted(RRMatrix):
         """The matrix is symmetric: the ratio of its extreme eigenvalues in absolute value."""
         absolute = abs(self.eigenvalues)
         return math.inf if absolute.min() == 0 else float(absolute.max() / absolute.min())
+
+
+def counts_by_changes(sizes: Sequence[int]) -> list[int]:
+    """How many records differ from a given one in exactly w attributes, w = 0 … m."""
+    counts = [1]
+    for size in sizes:
+        longer = [*counts, 0]
+        for w in range(len(counts), 0, -1):
+            longer[w] += counts[w - 1] * (size - 1)
+        counts = longer
+    return counts
+
+
+class DistanceWeighted(ByChanges):
+    """A record stays with probability ``stay``; else it moves, rather to near records (003 §6.2).
+
+    The probability of another record is inversely proportional to the number of attributes that
+    change.
+    """
+
+    def __init__(self, sizes: Sequence[int], stay: float) -> None:
+        self.stay = check_share("the probability to stay", stay)
+        stays = Fraction(self.stay)
+        counts = counts_by_changes(sizes)
+        row = sum((Fraction(count, w) for w, count in enumerate(counts) if w), Fraction(0))
+        moves = [(1 - stays) / w / row for w in range(1, len(sizes) + 1)] if row else []
+        super().__init__(sizes, [stays, *moves])
+
+    @property
+    def row_sum(self) -> float:
+        """Σ_k d_uk, the same for every row; the inner factor is 1/w (see docs/errata.md)."""
+        return sum(count / w for w, count in enumerate(self._count_by_changes) if w > 0)

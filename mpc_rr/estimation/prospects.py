@@ -53,6 +53,22 @@ def chance_of_untold_pairs(pairs: int, views: int, holding: int, n: int) -> floa
     return float(1 - drawn[views])
 
 
+def expected_untold(chances: Sequence[float], n: int) -> float:
+    """How many pairs are expected to be in no answered view; ``chances``: that one holds each."""
+    return math.fsum((1 - chance) ** n for chance in chances)
+
+
+def people_for_expected(chances: Sequence[float], most: float) -> int:
+    """With so many people no more pairs than that are expected to be in no answered view."""
+    low, high = 0, 1
+    while expected_untold(chances, high) > most:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if expected_untold(chances, middle) > most else (low, middle)
+    return high
+
+
 def people_for_all_pairs(pairs: int, views: int, holding: int, chance: float) -> int:
     """With so many people some pair is in no answered view at most with this probability."""
     if holding == views:

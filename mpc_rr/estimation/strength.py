@@ -20,12 +20,15 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr
 
+from mpc_rr.estimation.dependence import cramers_v, pearson_r
 from mpc_rr.estimation.independence import (
     TOLD_APART,
+    Answers,
     Groups,
     UnderIndependence,
     among_answers,
     nearby,
+    p_value_of_independence,
     phi2,
 )
 from mpc_rr.estimation.intervals import shifted_gamma
@@ -105,7 +108,24 @@ def strength(
     if among is None:
         return replace(untold(both_ordinal=both_ordinal), answered=0.0)
     found = measure(among.estimate, among.uncertainty, of)
+    if of == "population" and among.uncertainty.tests_by_less:
+        found = _tested(found, among)
     return replace(found, answered=among.number)
+
+
+def _tested(found: Strength, among: Answers) -> Strength:
+    """That two attributes depend on each other may be told where it is not how strongly."""
+    if found.measure == "pearson_r" and found.value is not None:
+        return found
+    return replace(found, p_value=p_value_of_independence(among.estimate, among.uncertainty))
+
+
+def degree_of(table: Array, attributes: tuple[Attribute, Attribute]) -> float | None:
+    """V or r of a table of shares as it stands, among those who answered both."""
+    answered = table[np.ix_(attributes[0].answer_codes, attributes[1].answer_codes)]
+    if attributes[0].type == attributes[1].type == "ordinal":
+        return pearson_r(answered)
+    return cramers_v(answered).value
 
 
 def untold(*, both_ordinal: bool) -> Strength:

@@ -12,47 +12,59 @@ those, after which every published number still holds and the small count is lar
   and j' are hidden in every table.
 * Where there are not so many people in other cells: nothing is shown but how many there are in all.
 
-What is promised holds against everybody who reasons with the tables' rows, columns and totals. It
-does not hold against knowledge from elsewhere, and a three-way puzzle over many tables may narrow
-a hidden cell further.
+The tables of three attributes are then taken together, and more is hidden until there are people
+with three answers each who fit all that is shown of them, the small count again being larger by
+``below`` (`triples`).
+
+What is promised holds against everybody who reasons with the numbers shown of any three attributes,
+or with the rows, columns and totals of all tables. What four and more attributes together tell is
+not looked at. It does not hold against knowledge from elsewhere, nor against whoever works through
+the rule by which the others are hidden, nor against those who are counted: what they added, true or
+not, they take off again.
 """
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
+from mpc_rr.estimation.triples import Cell, Hidden, hide_from_triples
 
 HIDDEN = -1
-Hidden = npt.NDArray[np.bool_]
 
 
 def suppress(layout: PairLayout, tables: Sequence[Counts], below: int) -> list[Counts]:
     """The tables with small counts, and what would give them away, replaced by ``HIDDEN``."""
     hidden = [(table > 0) & (table < below) for table in tables]
     small = [np.argwhere(mask) for mask in hidden]
+    rectangles: dict[Cell, tuple[int, int]] = {}
     for number, cells in enumerate(small):
         for i, j in cells.tolist():
-            if not _hide_rectangle(tables[number], hidden[number], i, j, below):
+            corner = _hide_rectangle(tables[number], hidden[number], i, j, below)
+            if corner is None:
                 _hide_categories(layout, tables, hidden, number, i, j, below)
+            else:
+                rectangles[number, i, j] = corner
+    hide_from_triples(layout, tables, hidden, rectangles, below)
     return [np.where(mask, HIDDEN, table) for table, mask in zip(tables, hidden, strict=True)]
 
 
-def _hide_rectangle(table: Counts, hidden: Hidden, i: int, j: int, below: int) -> bool:
-    """Hide the rectangle on (i, j) that costs the fewest counts; False if there is none."""
+def _hide_rectangle(
+    table: Counts, hidden: Hidden, i: int, j: int, below: int
+) -> tuple[int, int] | None:
+    """Hide the rectangle on (i, j) that costs the fewest counts: its opposite corner, if any."""
     rows = np.flatnonzero(table[:, j] >= below)
     columns = np.flatnonzero(table[i] >= below)
     rows, columns = rows[rows != i], columns[columns != j]
     if not rows.size or not columns.size:
-        return False
+        return None
     lost = np.where(hidden, 0, table)
     costs = lost[rows, j][:, np.newaxis] + lost[i, columns] + lost[np.ix_(rows, columns)]
     best = divmod(int(costs.argmin()), len(columns))
-    row, column = rows[best[0]], columns[best[1]]
+    row, column = int(rows[best[0]]), int(columns[best[1]])
     hidden[row, column] = hidden[row, j] = hidden[i, column] = True
-    return True
+    return row, column
 
 
 def _hide_categories(

@@ -2,7 +2,8 @@
 
 * `shrunk_pair`: the unbiased table of a pair, its dependence term shrunk towards independence by
   how much of it is noise. From RR-Independent this gives the joint that the papers call lost.
-* `best_pair_tables`: all pairs, shrunk towards a model of latent classes instead. The default.
+* `best_pair_tables`: all pairs, shrunk towards a model of latent classes instead. The default
+  up to rules 3; since then everything is counted in one population (`full_reports`).
 * `likely_pair`: the pair's table by maximum likelihood.
 * `make_consistent`: tables that share attributes are made to agree about them.
 * `maximum_entropy`: the joint distribution that has given tables and assumes nothing else.
@@ -64,7 +65,7 @@ def shrunk_table(estimate: Estimate) -> Array:
 
 
 def best_pair_tables(fitted: Fitted, *, classes: int = CLASSES) -> dict[tuple[int, ...], Array]:
-    """The tables of all pairs by the best estimator there is for reports on all attributes.
+    """The tables of all pairs towards a model of all attributes.
 
     A mixture of latent classes is fitted to all answers at once; each pair's unbiased table is then
     shrunk towards it. So little data follows the model, much data overrules it.

@@ -18,6 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -41,11 +42,27 @@ def sampling_covariance(shares: Array, n: float) -> Array:
     return np.asarray((np.diag(shares) - np.outer(shares, shares)) / n)
 
 
+def sampling_of_sums(forms: Array, shares: Array, n: float) -> Array:
+    """The same, of sums over the cells: a row of numbers for each."""
+    means = forms @ shares
+    return np.asarray(((forms * shares) @ forms.T - np.outer(means, means)) / n)
+
+
 class Spread(ABC):
     """How the unbiased estimate of a whole table spreads around the truth."""
 
     n: float
     """Respondents of the study; of those who answered, a share of them."""
+
+    @property
+    def by_blocks(self) -> bool:
+        """Whether answers depend on tables that were shown: rare cells of those are rarely told."""
+        return False
+
+    @property
+    def tests_by_less(self) -> bool:
+        """Whether fewer answers are enough for a test of independence than for limits."""
+        return False
 
     @property
     def reports(self) -> float:
@@ -64,8 +81,8 @@ class Spread(ABC):
         """
 
 
-class Uncertainty(Spread):
-    """Of the estimate of one table, and of the shares of any sets of its cells."""
+class OfSets(ABC):
+    """Of the estimated shares of sets of cells: all that their limits need."""
 
     @abstractmethod
     def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:
@@ -78,6 +95,23 @@ class Uncertainty(Spread):
     def kurtosis(self, subsets: Subsets, variance: Array) -> Array:
         """The excess of the estimated shares, where it is known not to vanish."""
         return np.zeros(len(subsets)) + 0 * variance
+
+
+class Uncertainty(Spread, OfSets):
+    """Of the estimate of one table, and of the shares of any sets of its cells."""
+
+    def of_sums(self, forms: Array, shares: Array, of: Target) -> Array:
+        """The covariance of sums of the estimate, each cell times a number (a row for each sum).
+
+        ``shares``: the table itself. With the unbiased one, which may be negative, this is
+        unbiased, too.
+        """
+        spread = forms @ self.covariance(shares) @ forms.T
+        return spread - sampling_of_sums(forms, shares, self.n) if of == "respondents" else spread
+
+    def third_of_sums(self, forms: Array, shares: Array, of: Target) -> Array | None:  # noqa: ARG002
+        """Third cumulant of each sum, where it is known."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -94,6 +128,19 @@ class ExactCounts(Uncertainty):
         """Of a binomial share; none for the respondents themselves."""
         n = self.n if of == "population" else math.inf
         return lambda q: (q * (1 - q) / n, q * (1 - q) * (1 - 2 * q) / n**2)
+
+    def of_sums(self, forms: Array, shares: Array, of: Target) -> Array:
+        """None of the respondents' own."""
+        if of == "respondents":
+            return np.zeros((len(forms), len(forms)))
+        return sampling_of_sums(forms, shares, max(self.n - 1, 1))
+
+    def third_of_sums(self, forms: Array, shares: Array, of: Target) -> Array | None:
+        """Of means of as many."""
+        if of == "respondents":
+            return np.zeros(len(forms))
+        centred = forms - (forms @ shares)[:, np.newaxis]
+        return np.asarray(centred**3 @ shares / self.n**2)
 
     def step(self, subsets: Subsets) -> Array:
         """Half a person."""
@@ -161,13 +208,14 @@ class RandomizedReports(Uncertainty):
         shape = tuple(self.matrix.shape)
         return np.stack([np.asarray(work(t.reshape(shape).copy())).ravel() for t in tables])
 
-    def _undone(self, size: int) -> Array:
+    @cached_property
+    def _undone(self) -> Array:
         """A = (Pᵀ)⁻¹: what each report adds to the estimate, a column each."""
-        return self._along(self.matrix.solve, np.eye(size)).T
+        return self._along(self.matrix.solve, np.eye(math.prod(self.matrix.shape))).T
 
     def covariance(self, shares: Array) -> Array:
         """(A·diag(Pᵀπ)·Aᵀ − ππᵀ)/n."""
-        undone = self._undone(shares.size)
+        undone = self._undone
         reported = self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
         return np.asarray(((undone * reported) @ undone.T - np.outer(shares, shares)) / self.n)
 
@@ -190,6 +238,28 @@ class RandomizedReports(Uncertainty):
 
         return of_population if of == "population" else of_respondents
 
+    def of_sums(self, forms: Array, shares: Array, of: Target) -> Array:
+        """Of means of z = P⁻¹·form over the reports; no table of all cells by all is made."""
+        scores = self._along(self.matrix.solve_transposed, forms)
+        squares = (scores * self._reported(shares)) @ scores.T
+        if of == "respondents":
+            return np.asarray((squares - (forms * shares) @ forms.T) / self.n)
+        means = forms @ shares
+        return np.asarray((squares - np.outer(means, means)) / max(self.n - 1, 1))
+
+    def third_of_sums(self, forms: Array, shares: Array, of: Target) -> Array | None:
+        """Of means of z over the reports."""
+        scores = self._along(self.matrix.solve_transposed, forms)
+        if of == "population":
+            centred = scores - (forms @ shares)[:, np.newaxis]
+            return np.asarray(centred**3 @ self._reported(shares) / self.n**2)
+        squares, cubes = (self._along(self.matrix.apply_transposed, scores**k) for k in (2, 3))
+        within = cubes - 3 * forms * squares + 2 * forms**3
+        return np.asarray(within @ shares / self.n**2)
+
+    def _reported(self, shares: Array) -> Array:
+        return self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
+
     def step(self, subsets: Subsets) -> Array:
         """Half of what one report can change."""
         scores = self._along(self.matrix.solve_transposed, subsets.astype(np.float64))
@@ -197,9 +267,51 @@ class RandomizedReports(Uncertainty):
 
     def excess(self, shares: Array, merged: Array, form: Array) -> float:
         """Few reports of a cell."""
-        added = merged @ self._undone(shares.size)
+        added = merged @ self._undone
         reported = self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
         return float((reported * _form_of_columns(added, form) ** 2).sum() / self.n**3)
+
+
+@dataclass(frozen=True)
+class WeightedReports(RandomizedReports):
+    """The same where each respondent stands for so many people: ratio estimates by weights.
+
+    ``n`` is how many respondents there are; respondents are taken as drawn independently.
+    """
+
+    weights: Array
+    """How much the respondents who reported each cell weigh together; flat."""
+    squares: Array
+    """The squares of their weights, together."""
+
+    @property
+    def total(self) -> float:
+        """All weights together."""
+        return float(self.weights.sum())
+
+    @property
+    def effective(self) -> float:
+        """With how many respondents of equal weight sampling would be as uncertain (Kish)."""
+        return self.total**2 / float(self.squares.sum())
+
+    def of_sums(self, forms: Array, shares: Array, of: Target) -> Array:
+        """Linearized: Σ w²(z − mean)² over (Σ w)²."""
+        scores = self._along(self.matrix.solve_transposed, forms)
+        if of == "respondents":
+            spread = (scores * self.squares) @ scores.T - self._of_truth(forms)
+        else:
+            centred = scores - (forms @ shares)[:, np.newaxis]
+            spread = (centred * self.squares) @ centred.T * (self.n / max(self.n - 1, 1))
+        return np.asarray(spread / self.total**2)
+
+    def _of_truth(self, forms: Array) -> Array:
+        """Σ w²·form² of the true cells, as the reports tell it."""
+        table = self.squares.reshape(self.matrix.shape).copy()
+        return np.asarray((forms * self.matrix.solve(table).ravel()) @ forms.T)
+
+    def third_of_sums(self, forms: Array, shares: Array, of: Target) -> Array | None:  # noqa: ARG002
+        """Not known."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -303,6 +415,18 @@ class BlockAnswers(Uncertainty):
 
     n: float
     answered: Answered
+    earlier: bool = False
+    """Limits and tests need as many answers, as up to rules 3."""
+
+    @property
+    def by_blocks(self) -> bool:
+        """They do."""
+        return True
+
+    @property
+    def tests_by_less(self) -> bool:
+        """They are."""
+        return not self.earlier
 
     @property
     def reports(self) -> float:
@@ -363,6 +487,16 @@ class Answering(Spread):
     def n(self) -> float:  # type: ignore[override]
         """How many answered, as estimated."""
         return self.whole.n * self.share
+
+    @property
+    def by_blocks(self) -> bool:
+        """As in the whole table; not up to rules 3."""
+        return self.whole.by_blocks and self.tests_by_less
+
+    @property
+    def tests_by_less(self) -> bool:
+        """As in the whole table."""
+        return self.whole.tests_by_less
 
     @property
     def reports(self) -> float:

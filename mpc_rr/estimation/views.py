@@ -1,8 +1,9 @@
 """One view each: every respondent answers one small group of attributes with the whole budget.
 
 Instead of splitting ε over all attributes, each respondent draws one *view* (a group of attributes)
-at random and reports its combination alone. Each view then has fewer respondents, but answers that
-are far less random; at small budgets this beats everything that reports all attributes.
+at random, by weights that all know, and reports its combination alone. Each view then has fewer
+respondents, but answers that are far less random; at small budgets this beats everything that
+reports all attributes.
 
 A view is reported by subset selection (Ye and Barg 2018): a set of w combinations that contains
 the true one more often than chance. w = 1 is k-ary randomized response, best at large ε; at small ε
@@ -34,6 +35,11 @@ from mpc_rr.estimation.tables import make_consistent, shrunk
 from mpc_rr.randomness import Randomness
 
 MOST_VIEWS = 2000
+SHARES_ALONE = ((0.8, 0.0), (1.5, 0.2), (4.0, 0.5), (math.inf, 0.8))
+"""Up to which mean error of pair tables, if everybody answered a pair, what share of the
+respondents answers an attribute alone. (An error of 2 is that of tables with nothing in common.)"""
+UNITS = 10_000
+"""Of the weights of mixed views, together, about."""
 LARGEST_VIEW = 100_000_000
 KEYS_AT_ONCE = 4_000_000
 
@@ -195,6 +201,38 @@ def best_views(sizes: Sequence[int], epsilon: float) -> list[tuple[int, ...]]:
     return best
 
 
+def mixed_views(sizes: Sequence[int], n: int, epsilon: float) -> dict[tuple[int, ...], int]:
+    """Views with integer weights, for about ``n`` respondents and without any data.
+
+    The less the respondents can tell of pairs, the more of them answer one attribute alone; larger
+    attributes and pairs are asked rather more often. Where larger views promise more than pairs,
+    and are reported as one combination, it is these, all alike. (Sets of combinations of larger
+    views promise a little more than pairs do, and give less.)
+    """
+    larger = best_views(sizes, epsilon)
+    mechanisms = [SubsetMechanism.best(math.prod(sizes[a] for a in v), epsilon) for v in larger]
+    if len(larger[0]) > 2 and all(mechanism.chosen == 1 for mechanism in mechanisms):
+        return dict.fromkeys(larger, 1)
+    pairs = all_views(len(sizes), 2)
+    errors = view_pair_errors(sizes, pairs, epsilon, max(n, 1), guessed_shares(sizes))
+    error = math.fsum(errors) / len(errors)
+    alone = next(share for limit, share in SHARES_ALONE if round(error, 9) <= limit)
+    units = max(UNITS, 10 * len(pairs))
+    singles = [(a,) for a, size in enumerate(sizes) if size > 1] if alone else []
+    return _in_units(singles, sizes, alone * units) | _in_units(pairs, sizes, (1 - alone) * units)
+
+
+def _in_units(
+    views: Sequence[tuple[int, ...]], sizes: Sequence[int], units: float
+) -> dict[tuple[int, ...], int]:
+    """So many units for these views: by the root of the freedom of a single attribute, and the
+    fourth root of that of a pair."""
+    roots = [math.sqrt(math.prod(sizes[a] - 1 for a in view)) for view in views]
+    parts = [math.sqrt(r) if len(v) > 1 else r for r, v in zip(roots, views, strict=True)]
+    each = units / max(math.fsum(parts), 1e-9)
+    return {view: max(1, round(each * part)) for view, part in zip(views, parts, strict=True)}
+
+
 def guessed_shares(sizes: Sequence[int]) -> dict[tuple[int, int], Array]:
     """Pair tables as skewed as answers usually are: shares ∝ 1/rank^1.5, and independent.
 
@@ -235,18 +273,21 @@ def view_pair_errors(
     epsilon: float,
     n: int,
     shares: Mapping[tuple[int, int], Array],
+    drawn: Sequence[int] | None = None,
 ) -> list[float]:
-    """`view_pair_error` of several pairs."""
+    """`view_pair_error` of several pairs; ``drawn``: the weights by which views are drawn."""
+    often = np.ones(len(views)) if drawn is None else np.array(drawn, dtype=np.float64)
+    often /= often.mean()
     weights = dict.fromkeys(shares, 0.0)
     variances = {pair: np.zeros(table.shape) for pair, table in shares.items()}
-    for view in views:
+    for view, times in zip(views, often.tolist(), strict=True):
         mechanism = SubsetMechanism.best(math.prod(sizes[a] for a in view), epsilon)
         for pair in itertools.combinations(view, 2):
             if pair in shares:
                 group = mechanism.size / shares[pair].size
-                weight = _weight(mechanism, group)
+                weight = times * _weight(mechanism, group)
                 weights[pair] += weight
-                variances[pair] += weight**2 * mechanism.variance(shares[pair], group)
+                variances[pair] += weight**2 * mechanism.variance(shares[pair], group) / times
     errors = []
     for pair, table in shares.items():
         if weights[pair] == 0:
@@ -272,12 +313,23 @@ class ViewReports:
 
 
 class ViewDesign:
-    """Views, one of which each respondent answers with the whole ε."""
+    """Views, one of which each respondent answers with the whole ε.
+
+    ``weights``: how often each view is drawn, in proportion; all alike, if not given.
+    """
 
     def __init__(
-        self, sizes: Sequence[int], views: Sequence[tuple[int, ...]], epsilon: float
+        self,
+        sizes: Sequence[int],
+        views: Sequence[tuple[int, ...]],
+        epsilon: float,
+        weights: Sequence[int] | None = None,
     ) -> None:
         self.sizes, self.views, self.epsilon = tuple(sizes), list(views), epsilon
+        self.weights = (1,) * len(self.views) if weights is None else tuple(weights)
+        if len(self.weights) != len(self.views) or min(self.weights, default=1) < 1:
+            raise InputError("every view needs a weight, which is a positive integer")
+        self._ends = np.cumsum(np.array(self.weights, dtype=np.int64))
         if not self.views or any(tuple(sorted(set(v))) != tuple(v) for v in self.views):
             raise InputError("views are groups of different attributes, in rising order")
         if len(set(self.views)) != len(self.views):
@@ -290,9 +342,10 @@ class ViewDesign:
         }
 
     def randomize(self, records: Codes, rng: Randomness) -> ViewReports:
-        """Each respondent draws a view uniformly and reports it."""
+        """Each respondent draws a view by the weights, whatever the record, and reports it."""
         checked = check_records(records, self.sizes)
-        drawn = rng.below(len(self.views), (len(checked),)).view(np.int64)
+        unit = rng.below(int(self._ends[-1]), (len(checked),)).view(np.int64)
+        drawn = np.searchsorted(self._ends, unit, side="right")
         reports = {}
         for number, view in enumerate(self.views):
             mine = checked[drawn == number]

@@ -10,11 +10,14 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import (
     check_clusters,
     coarsen,
+    computed_from,
     dependence_graph,
+    determination,
     merge_clusters,
     power_iteration_clusters,
     representatives,
 )
+from mpc_rr.estimation.dependence import cramers_v
 
 
 def symmetric(entries, m):
@@ -105,9 +108,58 @@ def test_every_number_of_clusters_is_reached():
         assert sorted(name for c in found for name in c) == list("abcdef")
 
 
-def test_representatives_stand_for_near_duplicates():
-    dependences = symmetric([0.97, 0.2, 0.99, 0.1, 0.96, 0.3], 4)
-    assert representatives(dependences, 0.95) == {0: 0, 1: 0, 2: 2, 3: 0}
+def pair_tables(*columns):
+    """Of all pairs of columns of records."""
+    found = {}
+    for i, j in itertools.combinations(range(len(columns)), 2):
+        table = np.zeros((max(columns[i]) + 1, max(columns[j]) + 1))
+        np.add.at(table, (columns[i], columns[j]), 1)
+        found[i, j] = table
+    return found
+
+
+def test_what_is_a_function_of_another_can_be_computed_from_it_and_not_the_reverse():
+    """|x − 2| has V = 1 with x, and does not tell x (docs/errata.md)."""
+    x = np.arange(500) % 5
+    z = abs(x - 2)
+    tables = pair_tables(z, x)
+    assert cramers_v(tables[0, 1]).value == pytest.approx(1)
+    assert determination(tables[0, 1]) == pytest.approx(1 - np.log2(2) * 0.8 / np.log2(5))
+    assert determination(tables[0, 1].T) == 1
+    assert representatives(tables) == {0: 1, 1: 1}
+    assert computed_from(tables[0, 1].T) == ([2, 1, 0, 1, 2], 0)
+    assert computed_from(tables[0, 1])[1] == pytest.approx(0.4)
+
+
+def test_the_rest_are_judged_anew_after_each_choice():
+    """Two halves of one number are each computed from it; another pair keeps one for itself."""
+    rng = np.random.default_rng(1)
+    whole, other = rng.integers(0, 6, 4000), rng.integers(0, 3, 4000)
+    tables = pair_tables(whole // 3, other, whole % 3, whole, (other + 1) % 3)
+    assert representatives(tables) == {0: 3, 1: 1, 2: 3, 3: 3, 4: 1}
+
+
+@given(st.integers(0, 10_000), st.floats(0.3, 1))
+def test_a_representative_stands_for_itself_and_tells_what_it_stands_for(seed, near):
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 4, 200), rng.integers(0, 2, 200)
+    noisy = np.where(rng.random(200) < 0.05, rng.integers(0, 4, 200), first)
+    tables = pair_tables(first, second, noisy, first // 2, first + 4 * second)
+    stands = representatives(tables, near)
+    assert sorted(stands) == [0, 1, 2, 3, 4]
+    for x, z in stands.items():
+        assert stands[z] == z
+        table = tables[z, x] if z < x else tables.get((x, z), np.ones((1, 1))).T
+        assert x == z or determination(table) >= near
+
+
+def test_representatives_need_every_table():
+    with pytest.raises(InputError, match="every pair"):
+        representatives({(0, 1): np.ones((2, 2)), (1, 2): np.ones((2, 2))})
+    with pytest.raises(InputError, match="negative"):
+        determination([[-1, 2], [1, 1]])
+    with pytest.raises(InputError, match="two attributes"):
+        computed_from(np.zeros((2, 2)))
 
 
 def test_coarsening_joins_the_rarest():

@@ -284,12 +284,37 @@ def test_an_estimate_is_that_of_the_whole_table(condition, kind):
         with pytest.raises(InputError, match="this condition, whatever was answered"):
             Estimates(make_schema(sizes), fitted).query(condition)
         return
-    answer = Estimates(make_schema(sizes), fitted).query(condition)
+    estimates = Estimates(make_schema(sizes), fitted)
+    answer = estimates.asked(cells).answer(0.95)
     share, error = fitted.subset(cells.attributes, cells.table())
     assert answer.share == pytest.approx(min(max(share, 0.0), 1.0), abs=1e-9)
     assert answer.standard_error == pytest.approx(error, abs=1e-9)
     assert answer.interval[0] <= answer.count <= answer.interval[1]
     assert answer.population[0] <= answer.share <= answer.population[1]
+
+
+@pytest.mark.parametrize("kind", ["independent", "clusters", "joint"])
+def test_conditions_are_counted_in_the_population_within_their_limits(kind):
+    sizes = (3, 2, 4)
+    designs = {
+        "independent": rr_independent(sizes, 0.3),
+        "clusters": rr_clusters(sizes, [(0, 2), (1,)], [0.5, 0.5, 0.5]),
+        "joint": rr_joint(sizes, 1.5),
+    }
+    records = np.random.default_rng(1).integers(0, sizes, (60, 3))
+    fitted = Fitted(designs[kind], designs[kind].randomize(records, SeededRandomness(2)))
+    estimates = Estimates(make_schema(sizes), fitted)
+    either = conjunction({0: (1,), 2: (0, 3)}) | ~conjunction({1: (0,), 2: (1,)})
+    answer, people = estimates.query(either), estimates.population
+    met = either.holds(dict(enumerate(people.records.T)))
+    assert answer.share == pytest.approx(people.weights[met].sum())
+    for pair, table in estimates.pair_tables.items():
+        for cell in np.ndindex(table.shape):
+            codes = {a: (code,) for a, code in zip(pair, cell, strict=True)}
+            found = estimates.query(conjunction(codes))
+            assert found.share == pytest.approx(table[cell], abs=1e-12)
+            assert found.interval[0] <= found.count <= found.interval[1]
+            assert found.population[0] <= found.share <= found.population[1]
 
 
 def test_wide_conditions_are_cheap_or_refused():
@@ -319,6 +344,7 @@ def test_intervals_of_compound_conditions_hold_near_0():
     design, held = rr_independent(sizes, 0.7), 0
     for seed in range(300):
         fitted = Fitted(design, design.randomize(records, SeededRandomness(seed)))
-        low, high = Estimates(make_schema(sizes), fitted).query(condition).interval
+        asked = Estimates(make_schema(sizes), fitted).asked(Cells.of(condition, sizes))
+        low, high = asked.answer(0.95).interval
         held += low <= truth <= high
     assert held >= 276

@@ -2,18 +2,29 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation import designs
+from mpc_rr.estimation.conditions import Cells, conjunction
 from mpc_rr.estimation.designs import (
     Design,
     Fitted,
     check_records,
+    one_by_one,
     rr_clusters,
     rr_independent,
     rr_joint,
 )
-from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform, MatrixError
+from mpc_rr.estimation.distribution import subset_share
+from mpc_rr.estimation.matrix import (
+    Dense,
+    DistanceWeighted,
+    KeepOrUniform,
+    MatrixError,
+    nearby,
+)
 from mpc_rr.estimation.raking import adjust
 from mpc_rr.estimation.tables import likely_pair
 from mpc_rr.randomness import SeededRandomness
@@ -54,7 +65,7 @@ def test_the_joint_of_all_attributes_is_estimated_without_bias(name, attributes)
     assert (error < 5 * estimate.standard_errors).all()
 
 
-@pytest.mark.parametrize("name", ["independent", "clusters", "joint"])
+@pytest.mark.parametrize("name", DESIGNS)
 @pytest.mark.parametrize("attributes", [(0,), (1, 0), (0, 2), (2, 1)])
 def test_tables_of_some_attributes(name, attributes):
     records, design = people(), DESIGNS[name]
@@ -135,10 +146,67 @@ def test_unknown_and_repeated_attributes_are_told():
         fitted.unbiased((0, 0))
 
 
-def test_part_of_a_distance_weighted_cluster_has_no_simple_matrix():
-    fitted = Fitted(DESIGNS["distance"], people(10))
+@given(st.integers(0, 2), st.integers(1, 2), st.floats(0.05, 0.95))
+def test_part_of_a_distance_weighted_cluster_is_randomized_by_what_its_matrix_says(a, step, stay):
+    """Its matrix is the whole one, added up over all other attributes."""
+    part = sorted({a, (a + step) % 3})
+    matrix = DistanceWeighted(SIZES, stay)
+    whole = matrix.dense().reshape(SIZES + SIZES)
+    others = [k for k in range(3) if k not in part]
+    summed = whole.sum(axis=tuple(3 + k for k in others))
+    for truth in range(SIZES[others[0]]):  # whichever it is
+        size = math.prod(SIZES[k] for k in part)
+        seen = np.take(summed, truth, axis=others[0]).reshape(size, size)
+        np.testing.assert_allclose(matrix.part(part).dense(), seen, atol=1e-14)
+
+
+def test_part_of_any_other_cluster_has_no_simple_matrix():
+    dense = Dense(np.full((12, 12), 0.5 / 12) + 0.5 * np.eye(12))
+    fitted = Fitted(Design(SIZES, ((0, 1, 2),), (dense,)), people(10))
     with pytest.raises(MatrixError, match="estimate the whole cluster"):
         fitted.unbiased((0, 1))
+
+
+CONDITIONS = {
+    "one": conjunction({1: (0, 2)}),
+    "all": conjunction({0: (1,), 1: (0, 1), 2: (0,)}),
+    "either": conjunction({0: (1,)}) | conjunction({1: (2,)}),
+    "of the order of answers": ~(conjunction({2: (1,), 0: (0,)}) | conjunction({1: (1,)})),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+@pytest.mark.parametrize("clusters", [((0,), (1,), (2,)), ((0, 2), (1,)), ((0, 1, 2),)])
+def test_a_condition_is_counted_alike_if_the_same_matrix_is_written_out(name, clusters):
+    kept = [KeepOrUniform(math.prod(SIZES[a] for a in c), 0.6) for c in clusters]
+    design = Design(SIZES, clusters, tuple(kept))
+    written = Design(SIZES, clusters, tuple(Dense(m.dense()) for m in kept))
+    reported = design.randomize(people(500), SeededRandomness(1))
+    cells = Cells.of(CONDITIONS[name], SIZES)
+    if any(0 < len(set(c) & set(cells.attributes)) < len(c) for c in clusters):
+        with pytest.raises(MatrixError, match="estimate the whole cluster"):
+            Fitted(written, reported).meeting(cells)
+        return
+    found = [subset_share(*Fitted(d, reported).meeting(cells)) for d in (design, written)]
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_a_condition_on_part_of_a_cluster_of_near_records_is_counted_without_bias():
+    """Within five standard errors: once in a million seeds."""
+    design, records = DESIGNS["distance"], people()
+    fitted = Fitted(design, design.randomize(records, SeededRandomness(5)))
+    cells = Cells.of(conjunction({2: (1,), 1: (0, 1)}), SIZES)
+    share, error = subset_share(*fitted.meeting(cells))
+    truth = ((records[:, 2] == 1) & (records[:, 1] < 2)).mean()
+    assert abs(share - truth) < 5 * error < 0.05
+
+
+def test_many_answers_with_matrices_of_their_own_cannot_be_asked_for_at_once():
+    design = one_by_one([nearby(60, 0.5)] * 5)
+    fitted = Fitted(design, np.zeros((9, 5), dtype=np.int64))
+    cells = Cells.of(conjunction(dict.fromkeys(range(5), (1,))), design.sizes)
+    with pytest.raises(InputError, match="25,920,000 combinations are too many"):
+        fitted.meeting(cells)
 
 
 def test_a_matrix_of_the_wrong_size_is_told():

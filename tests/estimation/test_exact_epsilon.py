@@ -1,15 +1,17 @@
 """What is printed as ε is what the drawn mechanism has, reckoned in fractions."""
 
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from drawing import Script, words
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mpc_rr.estimation.blocks import answer_epsilon, epsilon_bound, floored, respond
-from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform
+from mpc_rr.estimation.matrix import Dense, DistanceWeighted, KeepOrUniform, nearby
 from mpc_rr.estimation.views import SubsetMechanism
 from mpc_rr.randomness import SeededRandomness
 
@@ -117,10 +119,46 @@ def test_a_block_answer_costs_at_most_the_bound_of_its_floor(size, p, floor, see
 @given(st.integers(2, 6), seeds)
 def test_a_matrix_of_ones_own_costs_what_it_says(size, seed):
     matrix = Dense(np.random.default_rng(seed).dirichlet(np.ones(size), size))
-    rows = [list(map(Fraction, row)) for row in matrix.dense()]
+    rows = [list(map(Fraction, row)) for row in matrix.weights]
     drawn = [[weight / sum(row) for weight in row] for row in rows]
     exact = max(logarithm(max(column) / min(column)) for column in zip(*drawn, strict=True))
-    assert_close(exact, matrix.epsilon, scale=1)
+    assert_close(exact, matrix.epsilon)
+
+
+@given(st.integers(2, 12), st.floats(0.001, 0.999))
+def test_rather_near_answers_stay_and_move_as_they_should(size, stay):
+    """Bistochastic; 1/k as often k categories away; no answer stays more seldom than asked."""
+    matrix = nearby(size, stay)
+    dense = matrix.dense()
+    assert matrix.bistochastic
+    np.testing.assert_allclose(dense.sum(axis=1), 1, atol=1e-12)
+    assert np.diag(dense).min() == pytest.approx(stay, abs=1e-12)
+    apart = abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    away = (dense * apart)[apart > 0]
+    np.testing.assert_allclose(away, away[0], rtol=1e-9)
+    assert matrix.epsilon == pytest.approx(np.log(dense.max(axis=0) / dense.min(axis=0)).max())
+
+
+@given(st.integers(2, 6), seeds, st.floats(1e-9, 1e-3))
+def test_a_matrix_that_tells_next_to_nothing_costs_next_to_nothing_to_the_last_digit(
+    size, seed, little
+):
+    """Where logarithms of rounded ratios would have lost their digits."""
+    rows = 1 / size + little * np.random.default_rng(seed).uniform(-1, 1, (size, size)) / size
+    rows[:, -1] = 1 - rows[:, :-1].sum(axis=1)
+    matrix = Dense(rows)
+    exact = [[Fraction(w) / sum(map(Fraction, row)) for w in row] for row in rows.tolist()]
+    largest = max(max(column) / min(column) for column in zip(*exact, strict=True))
+    assert_close(logarithm(largest), matrix.epsilon)
+
+
+def test_a_report_that_excludes_answers_has_no_epsilon():
+    some = Dense([[0.6, 0.4, 0], [0.3, 0.3, 0.4], [0, 0.5, 0.5]])
+    assert math.isinf(some.epsilon)
+    assert some.betrayed() == []
+    assert Dense([[1, 0], [0.5, 0.5]]).betrayed() == [1]
+    never = Dense([[0.6, 0.4, 0], [0.3, 0.7, 0], [0.5, 0.5, 0]])  # nobody ever reports the last
+    assert never.epsilon == pytest.approx(math.log(2))
 
 
 class Recording(SeededRandomness):
@@ -140,5 +178,5 @@ def test_moving_to_near_records_costs_what_it_says(sizes, stay):
     at = [1]
     for size in sizes:
         at = [a + (size - 1) * b for a, b in zip([*at, 0], [0, *at], strict=True)]
-    chances = [Fraction(w) / n for w, n in zip(rng.first.tolist(), at, strict=True)]
-    assert_close(logarithm(max(chances) / min(chances)), matrix.epsilon, scale=1)
+    chances = [Fraction(w) / n for w, n in zip(rng.first, at, strict=True)]
+    assert_close(logarithm(max(chances) / min(chances)), matrix.epsilon)

@@ -9,6 +9,7 @@ from mpc_rr.estimation.lambdas import (
     keep_for_beta,
     keep_for_epsilon,
     keeps_for_covariances,
+    lambdas_for_covariances,
 )
 from mpc_rr.estimation.matrix import KeepOrUniform
 
@@ -80,3 +81,51 @@ def test_nobody_pays_for_the_others():
 def test_a_pair_that_is_none_is_told(pair):
     with pytest.raises(InputError, match="is not a pair"):
         keeps_for_covariances([1.0, 1.0], {pair: 0.25})
+
+
+# ── λ from wished covariances ──────────────────────────────────────────────────────────────────
+
+
+@given(
+    st.lists(st.floats(0.3, 1), min_size=2, max_size=6),
+    st.dictionaries(
+        st.tuples(st.integers(0, 5), st.integers(0, 5)), st.floats(0.01, 1), min_size=1, max_size=9
+    ),
+)
+def test_no_lambda_could_be_smaller_alone_and_the_largest_is_the_smallest_possible(most, wished):
+    """Against the definition, and a lower bound that needs no algorithm."""
+    count = len(most)
+    kept = {(i, j): share * most[i] * most[j] for (i, j), share in wished.items() if i < j < count}
+    found = keeps_for_covariances(most, kept)
+    for (i, j), share in kept.items():
+        assert found[i] * found[j] >= share * (1 - 1e-9)
+    for index in range(count):
+        assert found[index] <= most[index]
+        own = [share / found[a + b - index] for (a, b), share in kept.items() if index in (a, b)]
+        wanted = max(own) if own else most[index]
+        assert found[index] == pytest.approx(wanted, rel=1e-9)
+    if kept:
+        forced = [max(c**0.5, c / most[i], c / most[j]) for (i, j), c in kept.items()]
+        touched = {index for pair in kept for index in pair}
+        assert max(found[index] for index in touched) <= max(forced) * (1 + 1e-9)
+
+
+def test_half_of_all_covariances():
+    assert lambdas_for_covariances((2, 5, 9), 0.5) == pytest.approx([0.5**0.5] * 3)
+
+
+def test_covariances_with_a_least_protection():
+    """One may not be as large as the root; the other makes up for it."""
+    capped = keep_for_beta(2, 0.7)
+    found = keeps_for_covariances([capped, 1.0], {(0, 1): 0.5})
+    assert capped < 0.5**0.5
+    assert found == pytest.approx([capped, 0.5 / capped])
+    with pytest.raises(InputError, match="cannot keep 50% of their covariance"):
+        lambdas_for_covariances((2, 2), 0.5, beta=0.7)
+
+
+def test_an_attribute_of_no_pair_needs_a_protection_of_its_own():
+    with pytest.raises(InputError, match="nothing is wished of the covariances of attribute 2"):
+        lambdas_for_covariances((2, 3, 4), {(0, 1): 0.5})
+    found = lambdas_for_covariances((2, 3, 4), {(0, 1): 0.2}, beta=0.5)
+    assert found[2] == pytest.approx(keep_for_beta(4, 0.5))

@@ -87,6 +87,13 @@ def test_no_small_count_of_few_people_can_be_worked_out(sizes):
         assert_hidden(PairLayout(sizes), crosstabs(people(seed, n, sizes), sizes), n, 2 + seed % 2)
 
 
+@pytest.mark.parametrize(("seed", "n", "below"), [(62, 37, 4), (765, 20, 2)])
+def test_a_rectangle_with_a_corner_that_is_shown_would_tell_a_count(seed, n, below):
+    """Found by searching: without either of two corners, somebody's count follows here."""
+    sizes = (2, 2, 2, 2)
+    assert_hidden(PairLayout(sizes), crosstabs(people(seed, n, sizes), sizes), n, below)
+
+
 def test_the_opposite_corner_of_a_rectangle_is_hidden_too():
     """Else the other row gives the small count away: here the 2 in the last table, exactly."""
     tables = [

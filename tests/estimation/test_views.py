@@ -13,7 +13,9 @@ from mpc_rr.estimation.views import (
     all_views,
     best_views,
     guessed_shares,
+    mixed_views,
     view_pair_error,
+    view_pair_errors,
 )
 from mpc_rr.randomness import SeededRandomness
 
@@ -200,3 +202,66 @@ def test_large_views_are_drawn_in_pieces():
     rows = mechanism.randomize(np.full(200, 7), SeededRandomness(0))
     assert rows.shape == (200, 10)
     assert (np.diff(rows, axis=1) > 0).all()
+
+
+# ── Views of several sizes ─────────────────────────────────────────────────────────────────────
+
+ADULT = (9, 16, 7, 15, 6, 5, 2, 2)
+
+
+def share_alone(views):
+    return sum(w for view, w in views.items() if len(view) == 1) / sum(views.values())
+
+
+def test_the_less_can_be_told_of_pairs_the_more_answer_one_attribute():
+    shares = [share_alone(mixed_views(ADULT, 32_561, e)) for e in (0.25, 1.0, 2.0, 4.0)]
+    assert shares == pytest.approx([0.8, 0.5, 0.2, 0.0], abs=0.01)
+    few, many = (share_alone(mixed_views(ADULT, n, 2.0)) for n in (100, 10_000_000))
+    assert few > 0.7
+    assert many == 0
+
+
+def test_mixed_views_hold_every_pair_and_favour_large_ones():
+    views = mixed_views(ADULT, 32_561, 1.0)
+    assert set(views) == {*((a,) for a in range(8)), *all_views(8, 2)}
+    assert views[0, 1] > views[6, 7] >= 1
+    assert views[1,] == pytest.approx(views[6,] * math.sqrt(15), rel=0.01)
+
+
+def test_larger_views_are_taken_where_they_are_one_combination():
+    assert {len(view) for view in mixed_views((2,) * 8, 10_000, 8.0)} != {2}
+    assert {len(view) for view in best_views((2, 2, 3, 2, 2, 3, 2, 2, 2, 2, 6), 0.5)} == {3}
+    mixed = mixed_views((2, 2, 3, 2, 2, 3, 2, 2, 2, 2, 6), 10_000, 0.5)
+    assert {len(view) for view in mixed} == {1, 2}
+
+
+def test_views_are_drawn_by_their_weights_whatever_the_record():
+    """χ² of 40,000 draws at 1 in 10,000, for each of two records."""
+    weights = np.array([1, 4, 95])
+    for record in ((0, 0, 0), (1, 2, 3)):
+        design = ViewDesign(SIZES, [(0,), (1, 2), (0, 2)], 1.0, weights.tolist())
+        reports = design.randomize(np.tile(record, (40_000, 1)), SeededRandomness(8))
+        found = np.bincount(reports.drawn, minlength=3)
+        assert chisquare(found, 400 * weights).pvalue > 1e-4
+        assert [len(reports.reports[view]) for view in design.views] == found.tolist()
+
+
+def test_views_of_equal_weight_are_drawn_as_they_always_were():
+    views, records = all_views(3, 2), people(500)
+    drawn = ViewDesign(SIZES, views, 1.0).randomize(records, SeededRandomness(9)).drawn
+    assert np.array_equal(drawn, SeededRandomness(9).below(3, (500,)))
+
+
+@pytest.mark.parametrize("weights", [[1], [1, 0], [1, -1]])
+def test_weights_that_make_no_sense_are_told(weights):
+    with pytest.raises(InputError, match="positive integer"):
+        ViewDesign(SIZES, [(0, 1), (1, 2)], 1.0, weights)
+
+
+def test_views_drawn_half_as_often_tell_a_pair_as_half_the_people_do():
+    """But for what it adds that others were asked, which is less than a hundredth."""
+    views, shares = [(0, 1), (1, 2), (0, 2)], guessed_shares(SIZES)
+    often = view_pair_errors(SIZES, views, 1.0, 900, shares, [2, 3, 4])
+    even = [view_pair_errors(SIZES, views, 1.0, n, shares) for n in (600, 900, 1200)]
+    expected = [even[0][0], even[1][2], even[2][1]]
+    assert [often[0], often[2], often[1]] == pytest.approx(expected, rel=0.01)
