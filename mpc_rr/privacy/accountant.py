@@ -15,7 +15,7 @@ only events that it is part of count, and of them what this answer alone can cha
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,6 +81,11 @@ class Reading:
     """The largest of them."""
 
 
+def itself(name: str) -> frozenset[str]:
+    """What a name may be taken for, if two names are never one answer's."""
+    return frozenset((name,))
+
+
 @dataclass(frozen=True)
 class Accountant:
     """Sequential composition: the ε of all events add up, and so do their δ.
@@ -91,13 +96,23 @@ class Accountant:
 
     name: str = "sequential composition; amplification by shuffling (Feldman et al. 2021)"
     delta: float = DELTA
+    taken_for: Callable[[str], frozenset[str]] = itself
+    """What the name of an answer may be taken for: two that have that in common count as one."""
+
+    def answers(self, events: Sequence[Priced]) -> dict[str, float]:
+        """What is told of each answer, by attribute."""
+        return _by_answer(events, self.taken_for)[0]
+
+    def alike(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """For each name, those that may be the same answer's."""
+        return _alike(names, self.taken_for)
 
     def read(self, events: Sequence[Priced]) -> Reading:
         """The totals of these events."""
         hidden = [event for event in events if _amplified(event)]
         part = self.delta / len(hidden) if hidden else self.delta
         own = math.fsum(event.failing for event in events)
-        answers, unnamed = _by_answer(events)
+        answers, unnamed = _by_answer(events, self.taken_for)
         resting = [event for event in events if event.rests_on is not None]
         withstands = withstood(events)
         return Reading(
@@ -115,14 +130,35 @@ class Accountant:
         )
 
 
-def _by_answer(events: Sequence[Priced]) -> tuple[dict[str, float], float]:
+def _by_answer(
+    events: Sequence[Priced], taken_for: Callable[[str], frozenset[str]]
+) -> tuple[dict[str, float], float]:
     """What is told of each answer adds up, too; what is about none by name, about any of them."""
     unnamed = math.fsum(event.cost for event in events if not event.answers)
-    told: dict[str, list[float]] = {}
-    for event in events:
-        for name, epsilon in event.answers.items():
-            told.setdefault(name, [unnamed]).append(epsilon)
+    known = [(event.cost, event.answers) for event in events]
+    alike = _alike([*dict.fromkeys(name for _, own in known for name in own)], taken_for)
+    told = {name: [unnamed] for name in alike}
+    for cost, own in known:
+        for name in dict.fromkeys(one for other in own for one in alike[other]):
+            mine = [own[other] for other in alike[name] if other in own]
+            # Of one event no more is told of several answers than of all.
+            told[name].append(mine[0] if len(mine) == 1 else min(math.fsum(mine), cost))
     return {name: math.fsum(parts) for name, parts in told.items()}, unnamed
+
+
+def _alike(
+    names: Sequence[str], taken_for: Callable[[str], frozenset[str]]
+) -> dict[str, tuple[str, ...]]:
+    """For each name, those that may be the same answer's."""
+    looks = {name: taken_for(name) for name in names}
+    called: dict[str, list[str]] = {}
+    for name, all_looks in looks.items():
+        for look in all_looks:
+            called.setdefault(look, []).append(name)
+    return {
+        name: tuple(dict.fromkeys(other for look in sorted(mine) for other in called[look]))
+        for name, mine in looks.items()
+    }
 
 
 def withstood(events: Sequence[Priced]) -> int | None:

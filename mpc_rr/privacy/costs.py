@@ -6,6 +6,7 @@ import msgspec
 
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure, bounded
+from mpc_rr.privacy.entropy import entropy_share
 from mpc_rr.privacy.sentences import in_words
 
 
@@ -34,6 +35,11 @@ class Privacy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: dict[str, float | None] = {}
     """What bounds each answer by itself, by attribute: against whoever knows all other answers of
     the person, on the same condition. Null: no ε does."""
+
+    @property
+    def beta(self) -> float | None:
+        """The share of the largest entropy that all answers together leave (001); None: no such."""
+        return entropy_share(self.events)
 
     @classmethod
     def of(cls, events: Sequence[Disclosure], cautions: Sequence[Caution] = ()) -> "Privacy":

@@ -8,13 +8,19 @@ they are published with the result.
 """
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from mpc_rr.errors import InputError, quoted
+from mpc_rr.errors import InputError, all_quoted, quoted
 
 ROUNDING = 1e-9
+SHOWN = 6
+"""So many reports that exclude answers are named, those first that leave the fewest."""
+
+
+Powers = Literal[2, 4]
+"""How many powers of a number are added up: from the sums over so many people numbers follow."""
 
 
 def bounded(epsilon: float) -> float | None:
@@ -168,6 +174,70 @@ class RandomizedResponse(Disclosure, frozen=True, tag="randomized response"):
     epsilon: float
 
 
+class Excluded(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A report that cannot have come of some answers."""
+
+    report: str
+    answers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"a report of {quoted(self.report)} excludes {all_quoted(self.answers)}"
+
+
+class MatrixResponse(Disclosure, frozen=True, tag="matrix response"):
+    """One value for all its attributes, randomized by a matrix that is not keep-or-uniform."""
+
+    compared: ClassVar[str | None] = None
+    without: ClassVar[str] = "some reports exclude some answers"
+    combinations: int
+    least: float
+    """How probably it stays as it is, at least: that of the answer which stays most seldom."""
+    most: float
+    epsilon: float | None
+    """None: some reports exclude some answers."""
+    left: float
+    """How much of the uncertainty of somebody to whom all answers were equally probable a report
+    leaves, on average and in bits, as a share."""
+    by_answer: tuple[float, ...] = ()
+    """What bounds each answer by itself, in their order; ε, if not given."""
+    excludes: tuple[Excluded, ...] = ()
+    epsilon_left: float | None = None
+    """Where reports exclude answers: what bounds which of the others it was."""
+
+    @property
+    def of_what_is_left(self) -> "MatrixResponse":
+        """With the ε of the answers that a report leaves, if it has none of its own."""
+        if self.epsilon is not None:
+            return self
+        return msgspec.structs.replace(self, epsilon=self.epsilon_left)
+
+    @property
+    def how(self) -> str:
+        """Which matrix it is stands in the study file."""
+        stays = f"{self.least:.3g}"
+        if not math.isclose(self.least, self.most):
+            stays = f"{stays} to {self.most:.3g} (depending on the answer)"
+        others = f"one of the other {self.combinations - 1:,}, some rather than others"
+        other = others if self.combinations > 2 else "the other one"
+        return (
+            f"randomized by a matrix of its own: with probability {stays} as it is, else {other}"
+            f"{self._excluded}"
+        )
+
+    @property
+    def _excluded(self) -> str:
+        if not self.excludes:
+            return ""
+        worst_first = sorted(self.excludes, key=lambda report: -len(report.answers))
+        said = f"; {', '.join(map(str, worst_first[:SHOWN]))}"
+        others = worst_first[SHOWN:]
+        if not others:
+            return said
+        left = self.combinations - len(others[0].answers)
+        those = "another report excludes" if len(others) == 1 else f"{len(others)} others exclude"
+        return f"{said}; {those} some, too, and {left:,} answers or more stay possible"
+
+
 class ClusteredResponse(Disclosure, frozen=True, tag="clustered response"):
     """All answers, in clusters that are one value each; which they are is not known beforehand.
 
@@ -278,6 +348,8 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     without: ClassVar[str] = "exact counts"
     added_up: ClassVar[bool] = True
     seen_as: ClassVar[str] = "by {by}, only in {total}{only_if}"
+    suppressed: ClassVar[str] = "small counts"
+    """What everybody does not see of a total that one sees."""
     crowd: int
     """Among how many honest parties it is surely hidden."""
     withstands: int | None = None
@@ -293,11 +365,23 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
 
     @property
     def seen(self) -> str:
-        """By everybody, or by one and by everybody without small counts."""
+        """By everybody, or by one and by everybody without what is suppressed."""
         seen = super().seen
         if self.by == "everybody":
             return seen
-        return f"{seen}; and by everybody but for small counts"
+        return f"{seen}; and by everybody but for {self.suppressed}"
+
+
+class ExactNumbers(ExactSum, frozen=True, tag="exact sum of numbers"):
+    """The same of numbers and their powers, over all people and by category."""
+
+    compared: ClassVar[str | None] = (
+        "the difference of two totals shows the numbers of whoever is in only one of them"
+    )
+    without: ClassVar[str] = "exact sums of numbers"
+    suppressed: ClassVar[str] = "those over few people"
+    few: Powers = 2
+    """From the sums over so many people their numbers follow: as many as powers are added up."""
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
@@ -319,6 +403,8 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     """Over how few it may be."""
     by_answer: tuple[float, ...] = ()
     """What bounds each answer by itself, in their order; ε, if not given."""
+    beyond: float = 0.0
+    """How probably the total tells more than that, at most, where δ is no mere rounding."""
 
     @property
     def rests_on(self) -> int | None:
@@ -352,6 +438,10 @@ class InGroup(Disclosure, frozen=True, tag="in a group"):
     crowd: int
 
 
+UNDECIDED = "undecided"
+"""Instead of a mask: the party decides on it when the values of all are there."""
+
+
 class Masked(Disclosure, frozen=True, tag="masked"):
     """The value under a mask of the party's own choice, and once as it is among all, unordered."""
 
@@ -383,6 +473,11 @@ class Masked(Disclosure, frozen=True, tag="masked"):
 
     @property
     def _by_mask(self) -> str:
+        if self.chosen == UNDECIDED:
+            return (
+                "under a mask on which you decide when you see the values of all "
+                f"({self.recommended} if you do not)"
+            )
         if self.chosen:
             return (
                 "as it is" if self.chosen == "none" else f"under the mask you chose, {self.chosen}"
@@ -404,11 +499,13 @@ class Unstated(Disclosure, frozen=True, tag="unstated"):
 
 AnyDisclosure = (
     RandomizedResponse
+    | MatrixResponse
     | ClusteredResponse
     | SubsetSelection
     | AdaptiveResponse
     | RandomizedSum
     | ExactSum
+    | ExactNumbers
     | NoisySum
     | Told
     | InGroup

@@ -119,10 +119,13 @@ def graph_parameters_for(
     rare = correctness_bits + math.log2(parties)
     lying = is_malicious(coordinator)
     missing = bad / parties + dropout
+    lost = math.floor(dropout * parties)
+    # If not even all others as neighbours will do, no fewer will: they would all be tried in vain.
+    complete = _complete(parties, bad, lost, lying=lying, smallest=smallest)
     for degree in range(2, parties - 1, 2):
         if not _connected(degree, missing, each_bits):
             continue
-        graph = _Graph(parties, degree, math.floor(dropout * parties), dropout, lying)
+        graph = _Graph(parties, degree, lost, dropout, lying)
         most = graph.most_threshold(rare)
         if not graph.keeps(most, bad, each_bits):
             continue
@@ -136,7 +139,7 @@ def graph_parameters_for(
             return GraphParameters(degree, threshold, LEAST_OTHERS, withstands)
         uncut = graph.uncut(withstands, secrecy_bits + 1)
         return GraphParameters(degree, threshold, 0, withstands, *uncut)
-    return _complete(parties, bad, math.floor(dropout * parties), lying=lying, smallest=smallest)
+    return complete
 
 
 @lru_cache(maxsize=256)

@@ -15,6 +15,7 @@ import math
 from array import array
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +88,11 @@ class NoiseShares:
     honest: int
     cells: int
 
+    tails: ClassVar[float] = 3.0
+    """The excess of the noise in a count, where no more than ``honest`` parties add to it."""
+    unit: ClassVar[int] = 1
+    """Noise is drawn in whole people."""
+
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < math.inf:
             raise InputError(f"the noise needs a positive, finite epsilon, not {self.epsilon}")
@@ -112,7 +118,7 @@ class NoiseShares:
 
     @property
     def delta(self) -> float:
-        """What drawing from a rounded table can cost, at most: far below one in a million.
+        """What drawing from a rounded table can cost, at most. It grows as e^ε, and with the scale.
 
         A draw is no further from a true Pólya number than all entries of the table together are
         off. The true errors, half a unit for each and for what lies beyond the last, are less than
@@ -126,6 +132,21 @@ class NoiseShares:
         """Of the noise in one cell when ``parties`` add their shares."""
         alpha = math.exp(-1 / self.scale)
         return math.sqrt(2 * alpha * parties / self.honest) / (1 - alpha)
+
+    def of_one_answer(self, changed: int) -> float:
+        """The ε of an answer that changes so many sums by one each."""
+        return self.epsilon * changed / self.sensitivity
+
+    def chance_beyond(self, changed: int, epsilon: float) -> float:  # noqa: ARG002
+        """None but for the rounding of which δ is the price."""
+        return 0.0
+
+    def farthest(self, parties: int) -> int:
+        """The noise in every cell, but for about one case in 2⁴⁰.
+
+        Beyond the bound of one cell it falls by e with every scale.
+        """
+        return self.bound(parties) + math.ceil(self.scale * math.log(self.cells))
 
     def bound(self, parties: int, cells: int = 1, times: int = 1) -> int:
         """The noise of so many parties in so many cells together, but for one case in 2⁴⁰.

@@ -6,16 +6,19 @@ what for any one answer. Words for certainty follow from the ε they stand besid
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from mpc_rr.errors import all_quoted
+from mpc_rr.errors import all_quoted, quoted
 from mpc_rr.privacy.accountant import Accountant, Reading
 from mpc_rr.privacy.disclosures import (
     Disclosure,
+    ExactNumbers,
     ExactSum,
     InGroup,
     Masked,
+    MatrixResponse,
     NoisySum,
+    Powers,
     Told,
     Unstated,
     as_long_as,
@@ -24,6 +27,8 @@ from mpc_rr.privacy.odds import certainty
 
 SURE = 0.9995
 """From here on a percentage would read as certainty."""
+BY_NAME = Accountant()
+"""To whom every name is another answer's."""
 SAME = 1e-9
 """Two ε that differ by less, relative to them, are the same."""
 
@@ -92,28 +97,41 @@ def _same(one: float, other: float) -> bool:
 # ── In whole sentences ─────────────────────────────────────────────────────────────────────────
 
 
-def in_words(events: Sequence[Disclosure], *, you: bool = False) -> str:
+def in_words(
+    events: Sequence[Disclosure], *, you: bool = False, accountant: Accountant = BY_NAME
+) -> str:
     """What these events together mean, to a respondent (``you``) or of one."""
     whose = "your" if you else "a party's"
     if any(isinstance(event, Unstated) for event in events):
         return f"Nobody has stated what this tells of {whose} answers: it may be everything."
     unbounded = [event for event in events if math.isinf(event.cost)]
-    said = [_without_epsilon(unbounded, you=you)] if unbounded else []
+    other = [event for event in unbounded if not isinstance(event, MatrixResponse)]
+    said = [_without_epsilon(other, you=you)] if other else []
+    excluding = [e for e in events if isinstance(e, MatrixResponse) and e.epsilon is None]
+    if excluding:
+        said += _excluding(excluding, events, accountant)
     rest = [event for event in events if not math.isinf(event.cost)]
     if rest:
         spent = math.fsum(event.cost for event in rest)
         said += [f"For the rest, ε = {spent:.3g}."] if unbounded else []
-        said.append(_within_epsilon(rest, you=you))
+        said.append(_within_epsilon(rest, accountant, you=you, beside=bool(excluding)))
     return " ".join(said) or odds(0.0, 0.0, you=you)
 
 
 def odds(
-    whole: float, one: float, *, you: bool = False, source: str = "", at_most: bool = False
+    whole: float,
+    one: float,
+    *,
+    you: bool = False,
+    source: str = "",
+    at_most: bool = False,
+    only: str = "",
 ) -> str:
     """What an ε for the whole record means, beside that of any one answer.
 
     ``source``: what an observer sees; all of the respondent's randomized answers, if not given.
-    ``at_most``: the ε of one answer is a bound that need not be reached.
+    ``at_most``: the ε of one answer is a bound that need not be reached. ``only``: what alone it
+    is of, where there is more.
     """
     about, whose = ("you", "your") if you else ("a party", "a party's")
     source = source or f"all of {whose} randomized answers"
@@ -126,13 +144,14 @@ def odds(
     most = "at most " * at_most
     if _certain(one):
         single = (
-            "A 50:50 guess at any one answer can become practically certain, too "
+            f"A 50:50 guess at any one answer can become practically certain{only}, too "
             f"({most}ε = {one:.3g})."
         )
     else:
         single = (
-            f"A 50:50 guess at any one answer can become {becomes(one)} ({most}ε = {one:.3g}), as "
-            "long as what is told of the other answers does not help to guess it."
+            f"A 50:50 guess at any one answer can become {becomes(one)}{only} "
+            f"({most}ε = {one:.3g}), as long as what is told of the other answers does not help "
+            "to guess it."
         )
     return (
         f"Someone who starts at 50:50 between two whole records can become {becomes(whole)} which "
@@ -144,12 +163,18 @@ def _certain(epsilon: float) -> bool:
     return certainty(epsilon) >= SURE
 
 
-def _within_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
-    """Of events that all have an ε: by whom they are seen, what follows, and what it rests on."""
-    reading = Accountant().read(events)
+def _within_epsilon(
+    events: Sequence[Disclosure], accountant: Accountant, *, you: bool, beside: bool = False
+) -> str:
+    """Of events that all have an ε: by whom they are seen, what follows, and what it rests on.
+
+    ``beside``: randomized answers that have none.
+    """
+    reading = accountant.read(events)
     noisy = [isinstance(event, NoisySum) for event in events]
     whose = "your" if you else "a party's"
-    source, before = f"all of {whose} randomized answers", ""
+    all_of, only = ("the rest of", " by the rest") if beside else ("all of", "")
+    source, before = f"{all_of} {whose} randomized answers", ""
     if all(noisy):
         source, before = "them", "Only totals with noise are seen. "
     elif any(noisy):
@@ -161,8 +186,19 @@ def _within_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
             "themselves. "
         )
     bound = any(event.at_most or event.each_at_most for event in events)
-    told = odds(reading.local, reading.one_answer, you=you, source=source, at_most=bound)
-    return f"{before}{told}{_holds(reading)}"
+    told = odds(reading.local, reading.one_answer, you=you, source=source, at_most=bound, only=only)
+    return f"{before}{told}{_rarely(events)}{_holds(reading)}"
+
+
+def _rarely(events: Sequence[Disclosure]) -> str:
+    """Where noise is such that totals may tell more than ε: how probably."""
+    chance = math.fsum(event.beyond for event in events if isinstance(event, NoisySum))
+    if not chance:
+        return ""
+    place = 10.0 ** math.floor(math.log10(chance))
+    return (
+        f" With a probability of at most {math.ceil(chance / place) * place:.1g}, totals tell more."
+    )
 
 
 def _holds(reading: Reading) -> str:
@@ -180,8 +216,10 @@ def _pooled(events: Sequence[Disclosure]) -> str:
 
 def _without_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
     """Of events that have no ε: who could learn what, and when."""
-    exact = [event for event in events if isinstance(event, ExactSum)]
+    numbers = [event for event in events if isinstance(event, ExactNumbers)]
+    exact = [e for e in events if isinstance(e, ExactSum) and not isinstance(e, ExactNumbers)]
     said = [_exact(exact, you=you)] if exact else []
+    said += [_exact_numbers(numbers, you=you)] if numbers else []
     name = "your" if you else "the party's"
     group, theirs = ("your", "yours") if you else ("a party's", "that party's")
     for event in events:
@@ -212,6 +250,46 @@ def _without_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
     return " ".join(said)
 
 
+def _excluding(
+    excluding: Sequence[MatrixResponse], events: Sequence[Disclosure], accountant: Accountant
+) -> list[str]:
+    """Of reports that exclude answers, beside all else: how sure one of the others can become."""
+    names = [*dict.fromkeys(name for event in events for name in event.attributes)]
+    alike = accountant.alike(names)
+    left = accountant.answers(
+        [e.of_what_is_left if isinstance(e, MatrixResponse) else e for e in events]
+    )
+    told = [name for event in excluding for name in event.attributes]
+    said = [f"Some reports of {all_quoted([*dict.fromkeys(told)])} exclude some answers: no ε."]
+    for name in dict.fromkeys(told):
+        # More than one report of it, or of what may be the same by another name.
+        several = sum(not set(alike[name]).isdisjoint(event.attributes) for event in excluding) > 1
+        if several:
+            said.append(
+                f"Together, the reports of {quoted(name)} that exclude answers may leave a single "
+                "one."
+            )
+        elif math.isinf(left[name]):
+            said.append(f"No ε bounds which of the others {quoted(name)} was, either.")
+        else:
+            said.append(
+                f"Of the answers that a report leaves, a 50:50 guess at {quoted(name)} can become "
+                f"{becomes(left[name])} (ε = {left[name]:.3g}){_as_far_as(name, alike, events)}."
+            )
+    return said
+
+
+def _as_far_as(name: str, alike: Mapping[str, Sequence[str]], events: Sequence[Disclosure]) -> str:
+    """On which conditions that holds."""
+    about = [e for e in events if not e.attributes or set(alike[name]) & set(e.attributes)]
+    said = []
+    if any(not set(alike[name]).issuperset(event.attributes) for event in events):
+        said.append(", as long as what is told of the other answers does not help to guess it")
+    if any(event.rests_on is not None or event.failing for event in about):
+        said.append(", on the same conditions as the rest")
+    return "".join(said)
+
+
 def _exact(events: Sequence[ExactSum], *, you: bool) -> str:
     who, theirs = ("you", "yours") if you else ("one person", "that person's")
     by = ""
@@ -223,3 +301,26 @@ def _exact(events: Sequence[ExactSum], *, you: bool) -> str:
         f"only {who} gave together learns the other; whoever knows the answers of all others, or "
         f"has the totals without {who}, learns all of {theirs}."
     )
+
+
+def _exact_numbers(events: Sequence[ExactNumbers], *, you: bool) -> str:
+    who, theirs = ("you", "yours") if you else ("one person", "that person's")
+    by, follow = "", numbers_follow(4 if any(event.few == 4 for event in events) else 2)
+    if any(event.by != "everybody" for event in events):
+        by = " (by the coordinator; by everybody but for those over few people)"
+    return (
+        f"Exact sums of numbers have no ε. They are seen only as totals{by}{_pooled(events)}; yet "
+        f"nothing bounds what they tell of one person. {follow}; whoever knows the numbers of all "
+        f"others in a group, or has the totals without {who}, learns {theirs} exactly."
+    )
+
+
+def few_people(few: Powers) -> str:
+    """How many people sums may be over from which their numbers follow."""
+    return "one or two people" if few == 2 else "one to four people"
+
+
+def numbers_follow(few: Powers) -> str:
+    """From which sums of numbers these follow; without a full stop."""
+    others = "that of squares" if few == 2 else "those of powers up to the fourth"
+    return f"From a sum over {few_people(few)}, and {others}, their numbers follow"

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from mpc_rr.crypto.graph import HararyGraph
+from mpc_rr.errors import InputError
+from mpc_rr.privacy import graph_parameters
 from mpc_rr.privacy.graph_parameters import (
     LEAST_OTHERS,
     _log2_tail,
@@ -179,3 +181,18 @@ def test_up_to_three_hundred_parties_those_withstood_never_cut_the_circle():
         for parties in range(expected // 2, expected + 1):
             plan = graph_parameters_for(parties, coordinator="semi-honest", enrolled=expected)
             assert plan.degree == parties - 1 or plan.in_a_cut > most
+
+
+def test_where_too_few_remain_no_graph_is_tried(monkeypatch):
+    """A study file for a million, of which three may remain, kept a consent screen for minutes."""
+
+    def tried(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(graph_parameters, "_connected", tried)
+    for coordinator in ("semi-honest", "malicious"):
+        for smallest in (False, True):
+            with pytest.raises(InputError, match="55000 parties are too few"):
+                graph_parameters_for(
+                    55_000, coordinator=coordinator, enrolled=1_000_000, smallest=smallest
+                )

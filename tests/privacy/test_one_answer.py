@@ -17,10 +17,17 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.blocks import answer_epsilon, floored
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.estimation.planning import block_choices, plan
-from mpc_rr.estimation.views import SubsetMechanism, guessed_shares
+from mpc_rr.estimation.views import SubsetMechanism
+from mpc_rr.planning.designs import planned_designs, schema_of
 from mpc_rr.privacy.accountant import Accountant
-from mpc_rr.privacy.disclosures import RandomizedResponse, RandomizedSum, Recorded, Unstated
+from mpc_rr.privacy.disclosures import (
+    RandomizedResponse,
+    RandomizedSum,
+    Recorded,
+    SubsetSelection,
+    Unstated,
+)
+from mpc_rr.privacy.ledger import AnswerBudget, Ledger, OverdrawnError
 from mpc_rr.privacy.odds import certainty
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -115,7 +122,7 @@ def test_the_whole_record_as_one_value(sizes, epsilon):
 def test_one_of_several_views(sizes, epsilon):
     protocol = RRViews(epsilon=epsilon)
     study, answers, whole = stated(sizes, protocol)
-    views = protocol.design(study.schema).views
+    views = protocol.design(study.schema, study.parties.count).views
     cells = [math.prod(sizes[a] for a in view) for view in views]
     sets = [math.comb(size, SubsetMechanism.best(size, epsilon).chosen) for size in cells]
     assume(max(sets) <= 3000)
@@ -267,6 +274,49 @@ def test_what_is_about_no_answer_by_name_may_be_about_any():
     assert Accountant().read([]).one_answer == 0.0
 
 
+def test_names_that_may_be_taken_for_each_other_are_one_answers():
+    """Of one event no more is told of two answers together than it tells in all."""
+    accountant = Accountant(taken_for=frozenset)
+    together = SubsetSelection(what="s", attributes=("ab", "bc", "d"), groups=3, epsilon=2.0)
+    events = [response("a", 1.0), response("c", 0.5), together]
+    assert accountant.read(events).answers == {"a": 3.0, "c": 2.5, "ab": 3.0, "bc": 2.5, "d": 2.0}
+    apart = Accountant().read(events).answers
+    assert apart == {"a": 1.0, "c": 0.5, "ab": 2.0, "bc": 2.0, "d": 2.0}
+
+
+def test_an_answer_of_which_a_study_tells_nothing_does_not_decline_it():
+    ledger = Ledger(events=[response("x", 3.0)], answer_budget=1.0)
+    ledger.check(response("y", 0.5))
+    with pytest.raises(OverdrawnError, match="the answer to “x” exceeds"):
+        ledger.check(response("x", 0.1), response("y", 0.5))
+
+
+def test_what_is_about_no_answer_by_name_counts_against_the_limit_of_any():
+    unnamed = Recorded(what="then", attributes=(), epsilon=0.6)
+    told_before = Ledger(events=[unnamed, response("x", 3.0)], answer_budget=1.0)
+    told_before.check(response("y", 0.4))
+    with pytest.raises(OverdrawnError, match=r"the answer to “y” exceeds .* ε = 1\.1 in all"):
+        told_before.check(response("y", 0.5))
+    with pytest.raises(OverdrawnError, match=r"any answer exceeds .* ε = 3\.6 in all"):
+        Ledger(events=[response("x", 3.0)], answer_budget=1.0).check(unnamed)
+    Ledger(events=[response("x", 0.4)], answer_budget=1.0).check(unnamed)
+
+
+def test_an_answer_can_have_a_limit_of_its_own():
+    ledger = Ledger(answer_budget=AnswerBudget(1.0, {"x": 0.2, "y": 3.0, "z": math.inf}))
+    ledger.check(response("x", 0.2), response("y", 3.0), response("z", 20.0), response("a", 1.0))
+    with pytest.raises(OverdrawnError, match=r"“x” exceeds the budget of 0\.2 for it: ε = 0\.21"):
+        ledger.check(response("x", 0.21))
+    with pytest.raises(OverdrawnError, match="“a” exceeds the budget of 1 for each answer"):
+        ledger.check(response("a", 1.1))
+    with pytest.raises(OverdrawnError, match=r"any answer exceeds the budget of 0\.2 for each"):
+        ledger.check(Recorded(what="then", attributes=(), epsilon=0.6))
+    alone = Ledger(answer_budget=AnswerBudget(of={"x": 0.2}))
+    alone.check(response("a", 9.0))
+    with pytest.raises(InputError, match="must not be negative"):
+        AnswerBudget(of={"x": -1.0})
+
+
 @pytest.mark.parametrize("by_answer", [(1.0,), (1.0, 3.0), (-1.0, 1.0), (math.nan, 1.0)])
 def test_an_answer_does_not_cost_more_than_all(by_answer):
     with pytest.raises(InputError, match="by_answer has an ε from 0 to 2"):
@@ -279,22 +329,9 @@ def test_an_answer_does_not_cost_more_than_all(by_answer):
 @given(small_schemas, st.floats(0.5, 8))
 def test_plans_say_what_one_answer_costs(sizes, epsilon):
     """As the study that follows the plan will say it."""
-    found = {p.name: p for p in plan(sizes, 100, epsilon)}
-    for name, protocol in (
-        ("independent", RRIndependent(epsilon=epsilon)),
-        ("joint", RRJoint(epsilon=epsilon)),
-        ("views", RRViews(epsilon=epsilon)),
-    ):
-        _, answers, _ = stated(sizes, protocol)
-        assert found[name].one_answer == pytest.approx(max(answers))
-    assert found["blocks"].one_answer == pytest.approx(epsilon / (len(sizes) // 2))
-
-
-def test_a_plan_for_blocks_costs_what_it_says():
-    sizes, epsilon = (2, 3, 2, 4), 5.0
-    shares = guessed_shares(sizes)
-    best = block_choices(sizes, 100, epsilon, shares)[0]
-    _, answers, whole = stated(sizes, BlockAggregation(p=best.p, floor=best.floor, block=5))
-    planned = next(p for p in plan(sizes, 100, epsilon) if p.name == "blocks")
-    assert max(answers) == pytest.approx(planned.one_answer)
-    assert whole <= epsilon * (1 + 1e-9)
+    designs, _ = planned_designs(schema_of(sizes), 100, epsilon)
+    for design in designs:
+        if design.protocol is not None:
+            _, answers, whole = stated(sizes, design.protocol)
+            assert design.one_answer == pytest.approx(max(answers))
+            assert design.epsilon == pytest.approx(whole)
