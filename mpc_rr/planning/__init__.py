@@ -1,0 +1,1 @@
+"""Plans: which design suits a study, by trying out what each would publish."""
