@@ -1,8 +1,8 @@
 """Generalization over given hierarchies: every attribute is told less exactly, all people alike.
 
 A hierarchy has levels. Level 0 is the value itself; each further level puts values together under
-a label (or, for numbers, into intervals of a width, beside which those without an answer stay
-apart); the last one tells nothing. Of all
+a label (or, for numbers, into intervals of a width or between cut points, beside which those
+without an answer stay apart); the last one tells nothing. Of all
 combinations of levels under which everybody shares theirs with k − 1 others, the one that loses
 least is taken (full-domain recoding, Samarati 2001). If a combination of levels leaves somebody in
 too small a group, so does every finer one, which therefore need not be tried.
@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.anonymization.table import Codes, Groups, Microdata
+from mpc_rr.anonymization.table import Codes, Groups, Microdata, Rows
 from mpc_rr.errors import InputError, key
-from mpc_rr.schema import Attribute
+from mpc_rr.schema import GRID_TOLERANCE, Attribute
 
-Level = Mapping[str, Sequence[str]] | float
-"""Labels with the values under each; or the width of the intervals of a numeric attribute."""
+Level = Mapping[str, Sequence[str]] | float | Sequence[float]
+"""Labels with the values under each; or, of a numeric attribute, the width of its intervals, or the
+numbers at which each of them but the first begins."""
 NOTHING = "*"
 MOST_LEVELS = 100_000
 CODES_CHECKED = 100_000
@@ -41,6 +42,8 @@ class Hierarchy:
                 self._check_labels(level, where)
             elif not self.attribute.numeric:
                 raise InputError(f"{where}: a width needs numbers; give labels with their values")
+            elif isinstance(level, Sequence):
+                self._check_cuts(level, where)
             elif not 0 < level < math.inf:
                 raise InputError(f"{where}: a width must be positive and finite")
         for number in range(1, self.depth):
@@ -57,6 +60,36 @@ class Hierarchy:
         strangers = [value for value in members if value not in self.attribute.categories]
         if strangers:
             raise InputError(f"{where}: {strangers[0]!r} is no value of this attribute")
+
+    def _check_cuts(self, cuts: Sequence[float], where: str) -> None:
+        """Cut points are numbers that can be answered, rising, and none begins at the lowest."""
+        if not cuts:
+            raise InputError(f"{where}: give the numbers at which its intervals begin")
+        steps = self._firsts(cuts)
+        if any(low >= high for low, high in itertools.pairwise([0, *steps])):
+            raise InputError(f"{where}: cut points must rise, each above the one before and lowest")
+        if steps[-1] >= self.attribute.answers_possible:
+            raise InputError(f"{where}: {cuts[-1]:g} is beyond what can be answered")
+
+    def _firsts(self, cuts: Sequence[float]) -> list[int]:
+        """The first code of each interval but the first one."""
+        assert self.attribute.lowest is not None
+        assert self.attribute.step is not None
+        lowest, step = self.attribute.lowest, self.attribute.step
+        if not all(map(math.isfinite, cuts)):
+            raise InputError(f"hierarchies.{key(self.attribute.name)}: a cut point must be finite")
+        return [math.ceil((cut - lowest) / step - GRID_TOLERANCE) for cut in cuts]
+
+    def _interval(self, codes: Codes, level: float | Sequence[float]) -> tuple[Codes, Codes]:
+        """The first and the last code of the interval of each number."""
+        end = self.attribute.answers_possible
+        if isinstance(level, Sequence):
+            edges = np.array([0, *self._firsts(level), end])
+            place = np.clip(np.searchsorted(edges, codes, "right") - 1, 0, len(edges) - 2)
+            return edges[place], edges[place + 1] - 1
+        width = self._steps(level)
+        first = codes // width * width
+        return first, np.minimum(first + width, end) - 1
 
     def _check_nested(self, number: int) -> None:
         """Values that are together stay together."""
@@ -86,7 +119,7 @@ class Hierarchy:
             labels = np.array([places[c] for c in self.attribute.categories], dtype=np.int64)
             return labels[codes]
         apart = codes == self.attribute.missing_code
-        return np.asarray(np.where(apart, -1, codes // self._steps(given)))
+        return np.asarray(np.where(apart, -1, self._interval(codes, given)[0]))
 
     def _steps(self, width: float) -> int:
         assert self.attribute.step is not None
@@ -104,9 +137,25 @@ class Hierarchy:
             return next(label for label, values in given.items() if value in values)
         if code == self.attribute.missing_code:
             return self.attribute.cell(code)
-        first = code // self._steps(given) * self._steps(given)
-        last = min(first + self._steps(given), self.attribute.answers_possible) - 1
+        first, last = (int(end[0]) for end in self._interval(np.array([code]), given))
         return f"{self.attribute.text(first)}–{self.attribute.text(last)}"
+
+    def under(self, code: int, level: int) -> Codes | None:
+        """The answers that have the same label as a code at a level, rising; None if all have.
+
+        Of numbers, the lowest and the highest of them.
+        """
+        if level == self.depth:
+            return None
+        if level == 0:
+            return np.array([code])
+        given = self.levels[level - 1]
+        if not isinstance(given, Mapping):
+            return np.concatenate(self._interval(np.array([code]), given))
+        answers = np.array(self.attribute.answer_codes)
+        labels = self.at(np.array([code, *answers]), level)
+        together: Codes = answers[labels[1:] == labels[0]]
+        return together
 
     def _answered(self, codes: Codes) -> Codes:
         there: Codes = codes[codes != self.attribute.missing_code]
@@ -126,11 +175,43 @@ class Hierarchy:
             widths = np.bincount(every)[self.at(codes, level)]
         else:
             size, codes = self.attribute.answers_possible, self._answered(codes)
-            first = codes // self._steps(given) * self._steps(given)
-            widths = np.minimum(first + self._steps(given), size) - first
             if not len(codes):
                 return 0.0
+            first, last = self._interval(codes, given)
+            widths = last - first + 1
         return int((widths - 1).sum()) / (len(codes) * (size - 1))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What groups are called in each quasi-identifier."""
+
+    hierarchies: Sequence[Hierarchy]
+    levels: tuple[int, ...] = ()
+    """The same for all groups; if not given, each group's is the finest that all in it share."""
+
+    def texts(self, known: Microdata, rows: Rows) -> list[str]:
+        """The labels of a group."""
+        places = range(len(self.hierarchies))
+        return [
+            self.hierarchies[p].label(int(known.codes[rows[0], p]), self.level(known, rows, p))
+            for p in places
+        ]
+
+    def under(self, known: Microdata, rows: Rows, place: int) -> Codes | None:
+        """The answers that a group's label covers (`Hierarchy.under`)."""
+        code = int(known.answers(rows, place)[0])
+        return self.hierarchies[place].under(code, self.level(known, rows, place))
+
+    def level(self, known: Microdata, rows: Rows, place: int) -> int:
+        """At which level a group is labelled."""
+        if self.levels:
+            return self.levels[place]
+        hierarchy, codes = self.hierarchies[place], known.codes[rows, place]
+        shared = (
+            level for level in range(hierarchy.depth) if not np.ptp(hierarchy.at(codes, level))
+        )
+        return next(shared, hierarchy.depth)
 
 
 def check_combinations(hierarchies: Sequence[Hierarchy]) -> None:
@@ -142,8 +223,13 @@ def check_combinations(hierarchies: Sequence[Hierarchy]) -> None:
         )
 
 
-def generalize(table: Microdata, hierarchies: Sequence[Hierarchy], k: int) -> tuple[int, ...]:
-    """The levels that lose least among those that leave nobody in a group below k."""
+def generalize(
+    table: Microdata, hierarchies: Sequence[Hierarchy], k: int, suppressed: int = 0
+) -> tuple[int, ...]:
+    """The levels that lose least among those that leave nobody in a group below k.
+
+    Or no more than so many, who are then left out; a finer combination leaves no fewer of them.
+    """
     check_combinations(hierarchies)
     depths = [hierarchy.depth for hierarchy in hierarchies]
     columns = [table.codes[:, place] for place in range(len(hierarchies))]
@@ -160,7 +246,8 @@ def generalize(table: Microdata, hierarchies: Sequence[Hierarchy], k: int) -> tu
     for levels in nodes:
         if any(all(a <= b for a, b in zip(levels, bad, strict=True)) for bad in too_fine):
             continue
-        if min(len(group) for group in groups_at(table, hierarchies, levels)) >= k:
+        sizes = [len(group) for group in groups_at(table, hierarchies, levels)]
+        if max(sizes) >= k and sum(size for size in sizes if size < k) <= suppressed:
             return levels
         too_fine.append(levels)
     raise InputError(f"there are fewer than k = {k} records")

@@ -20,16 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mpc_rr.anonymization.table import Codes
-from mpc_rr.errors import InputError, one_line
+from mpc_rr.errors import InputError, all_quoted, one_line
 from mpc_rr.randomness import Randomness
-from mpc_rr.schema import Attribute
+from mpc_rr.schema import GRID_TOLERANCE, MOST_STEPS, Attribute
 
+Ranks = npt.NDArray[np.intp]
 AMOUNT = re.compile(
     r"(?=.{1,20}$)[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?", re.IGNORECASE
 )
 """How wide a mask is: it is shown to people as it stands, so it is a number and nothing else."""
-MOST_FOR_COUNTING = 20
-"""So many people at most for all assignments to be counted."""
+FARTHEST_TOLD = 3
+"""How far beyond what can be answered a chosen value may lie, in ranges of the attribute."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,38 @@ class Perturbation:
         taken = _Neighbours.among(values, reach).draw(own, rng) if reach else own
         return taken + int(rng.below(2 * noise + 1, ())) - noise if noise else taken
 
+    def taken_from(self, own: int, ordered: Codes) -> Codes:
+        """The values that a swap may take instead of one's own."""
+        near = _Neighbours(ordered, self.reach(len(ordered)))
+        low, high = (int(np.searchsorted(ordered, own, side)) for side in ("left", "right"))
+        if not near.reach or low == high:
+            return np.array([own])
+        first, last = near.first(np.array([low, high - 1])).tolist()
+        return ordered[first : last + near.size]
+
+    def draw_each(self, ordered: Codes, rng: Randomness) -> Codes:
+        """A masked value of each person, where everybody uses this mask."""
+        reach, noise, people = self.reach(len(ordered)), self.noise(), len(ordered)
+        near = _Neighbours(ordered, reach)
+        places = near.first(np.arange(people))
+        if reach:
+            places = places + rng.below(near.size, (people,)).astype(np.int64)
+            taken = ordered[places]
+        else:
+            taken = ordered
+        drawn = rng.below(2 * noise + 1, (people,)).astype(np.int64) - noise if noise else 0
+        return np.asarray(taken + drawn)
+
+    def origins(self, masked: Codes, ordered: Codes) -> tuple[Ranks, Ranks]:
+        """From which ranks each masked value may come: the first, and the one after the last."""
+        near, noise = _Neighbours(ordered, self.reach(len(ordered))), self.noise()
+        low = np.searchsorted(ordered, masked - noise, "left")
+        high = np.searchsorted(ordered, masked + noise, "right")
+        first = near.first(np.arange(len(ordered)))
+        begins = np.searchsorted(first, low - near.size, "right")
+        ends = np.searchsorted(first, high, "left")
+        return begins, np.where(low < high, ends, begins)
+
     def candidates(self, masked: int, values: Codes) -> Candidates:
         """What is left for somebody who knows this mask; 0 if it cannot have given this value."""
         near, noise = _Neighbours.among(values, self.reach(len(values))), self.noise()
@@ -166,8 +199,49 @@ class Widened(Perturbation):
         return self.mask.noise()
 
 
+@dataclass(frozen=True)
+class ChosenValue(Perturbation):
+    """A value of one's own choice, whatever the true one is."""
+
+    code: int
+
+    def draw(self, own: int, values: Codes, rng: Randomness) -> int:  # noqa: ARG002
+        """The chosen value."""
+        return self.code
+
+
+def _read_value(text: str, attribute: Attribute) -> ChosenValue:
+    """``37306``, which need not be within what can be answered; or a category."""
+    where = f"mask of {attribute.name!r}"
+    if not attribute.numeric or attribute.lowest is None or attribute.step is None:
+        answers = [attribute.categories[code] for code in attribute.answer_codes]
+        if text not in answers:
+            raise InputError(
+                f"{where}: {one_line(repr(text), 60)} is not one of {all_quoted(answers)}"
+            )
+        return ChosenValue(attribute.categories.index(text))
+    if not AMOUNT.fullmatch(text):
+        raise InputError(f"{where}: {one_line(repr(text), 60)} is not a number")
+    if abs(float(text)) > MOST_STEPS:
+        raise InputError(f"{where}: {text} is too far from what can be answered")
+    code = round((float(text) - attribute.lowest) / attribute.step)
+    if abs(attribute.number(code) - float(text)) > GRID_TOLERANCE * attribute.step:
+        raise InputError(
+            f"{where}: {text} is not {attribute.lowest:.15g} plus a multiple of its step, "
+            f"{attribute.step:.15g}"
+        )
+    if abs(code) > attribute.size * FARTHEST_TOLD:
+        raise InputError(f"{where}: {text} is too far from what can be answered")
+    return ChosenValue(code)
+
+
 def read_perturbation(text: str, attribute: Attribute) -> Perturbation:
-    """A mask from words: ``none``, ``noise:5000`` (in the attribute's units) or ``swap:10`` (%)."""
+    """A mask from words: ``none``, ``noise:5000`` (in the attribute's units) or ``swap:10`` (%).
+
+    Or ``=37306``, a value of one's own choice.
+    """
+    if text.startswith("="):
+        return _read_value(text[1:].strip(), attribute)
     kind, _, amount = text.partition(":")
     where = f"mask of {attribute.name!r}"
     if kind == "none" and not amount:
@@ -251,59 +325,4 @@ def reverse_mapped(
     return [
         ordered[(2 * rank + 1) * len(ordered) // (2 * given)]
         for rank in ranks(masked, names, seed, attribute)
-    ]
-
-
-# ── What an attacker finds who puts all masked values together ─────────────────────────────────
-
-
-def assignments_left(masked: Sequence[int], values: Sequence[int], width: int) -> int:
-    """In how many ways the values can belong to the people, if all noise is within ``width``."""
-    if len(masked) > MOST_FOR_COUNTING:
-        raise InputError(f"assignments of more than {MOST_FOR_COUNTING} people are not counted")
-    ways = {0: 1}
-    for own in masked:
-        following: dict[int, int] = {}
-        for taken, count in ways.items():
-            for place, value in enumerate(values):
-                if abs(value - own) <= width and not taken >> place & 1:
-                    now = taken | 1 << place
-                    following[now] = following.get(now, 0) + count
-        ways = following
-    return sum(ways.values())
-
-
-def possible_values(
-    masked: Sequence[int], values: Sequence[int], width: int
-) -> list[set[int]] | None:
-    """For each person, the values that belong to her in at least one possible assignment.
-
-    None if there is no such assignment: somebody's noise was wider.
-
-    Everybody's noise is as wide, so there is one if the values fit in the order of their size. A
-    value can be hers if swapping it in leaves everybody else some value: if both lie on a cycle of
-    such swaps, that is in one strongly connected component (Dulmage & Mendelsohn).
-    """
-    from scipy.sparse import csr_array  # noqa: PLC0415  (slow to start)
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
-
-    if len(masked) != len(values):
-        raise InputError(f"{len(masked)} masked values for {len(values)} values")
-    own, all_values = np.asarray(masked), np.asarray(values)
-    fits = np.abs(own[:, None] - all_values[None, :]) <= width
-    match = np.empty(len(own), dtype=np.intp)
-    match[np.argsort(own, kind="stable")] = np.argsort(all_values, kind="stable")
-    if not fits[np.arange(len(own)), match].all():
-        return None
-    between = csr_array(fits[:, match])
-    _, component = connected_components(between, directed=True, connection="strong")
-    holder = np.empty(len(all_values), dtype=np.intp)
-    holder[match] = np.arange(len(own))
-    return [
-        {
-            int(all_values[v])
-            for v in np.flatnonzero(fits[p])
-            if component[holder[v]] == component[p]
-        }
-        for p in range(len(own))
     ]

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpc_rr.anonymization.hierarchy import Labels
 from mpc_rr.anonymization.table import Codes, Groups, Microdata, Rows
 
 Lines = list[list[str]]
@@ -33,8 +34,8 @@ class Grouped:
     groups: Groups
     confidential: list[Microdata]
     """One table for each group."""
-    labels: Callable[[Rows], list[str]] | None = None
-    """What a group is called in each quasi-identifier, where a hierarchy says so."""
+    labels: Labels | None = None
+    """What a group is called in each quasi-identifier, where hierarchies say so."""
 
     @property
     def header(self) -> list[str]:
@@ -113,11 +114,12 @@ def microaggregated(grouped: Grouped) -> dict[str, Lines]:
 
 def generalized(grouped: Grouped) -> dict[str, Lines]:
     """One table with the ranges or labels of the groups."""
-    return {
-        "release": _one_for_all(
-            grouped, grouped.labels or (lambda rows: range_of(grouped.known, rows))
-        )
-    }
+    known, labels = grouped.known, grouped.labels
+
+    def told(rows: Rows) -> list[str]:
+        return range_of(known, rows) if labels is None else labels.texts(known, rows)
+
+    return {"release": _one_for_all(grouped, told)}
 
 
 def _one_for_all(

@@ -3,10 +3,13 @@
 Both are told of answers: who gave none to a question is left out of what is said about it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from mpc_rr.anonymization.hierarchy import Labels
 from mpc_rr.anonymization.releases import Grouped, centre
 from mpc_rr.anonymization.table import UNIT, Array, Groups, Microdata, Rows
 
@@ -40,11 +43,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Linkage:
-    """How often somebody who knows a person's quasi-identifiers picks her record.
-
-    That is somebody who has the release alone. Respondents know the groups, too: to them it is one
-    of as many as her group has.
-    """
+    """How often somebody who knows a person's quasi-identifiers picks her record."""
 
     average: float
     highest: float
@@ -117,21 +116,53 @@ def _variation(known: Microdata, rows: Rows, place: int) -> float:
     return float(((points - points.mean(axis=0)) ** 2).sum())
 
 
-def linkage(known: Microdata, groups: Groups, release: str) -> Linkage:
-    """The chance of picking a person's own record, guessing among those that fit best."""
-    sizes = np.empty(len(known))
-    for rows in groups:
-        sizes[rows] = len(rows)
+def linkage(
+    known: Microdata,
+    groups: Groups,
+    release: str,
+    *,
+    records: Sequence[int] | None = None,
+    labels: Labels | None = None,
+) -> Linkage:
+    """The chance of picking a person's own record in a release, guessing among those that fit best.
+
+    ``records``: how many each group has there, if that is not one for each member.
+    """
+    held = np.array([len(rows) for rows in groups] if records is None else records)
     if release == "microaggregated":
-        chances = _nearest_centre(known, groups)
+        chances = _nearest_centre(known, groups, held)
     elif release == "generalized":
-        chances = 1.0 / _covering(known, groups)
-    else:  # the group is known; who in it is not
-        chances = 1.0 / sizes
+        chances = _in_her_group(
+            known, groups, held, (_covered(known, groups, labels) * held).sum(axis=1)
+        )
+    else:
+        return linkage_by_group(known, groups, records=records)
     return Linkage(float(chances.mean()), float(chances.max()))
 
 
-def _nearest_centre(known: Microdata, groups: Groups) -> Array:
+def linkage_by_group(
+    known: Microdata, groups: Groups, *, records: Sequence[int] | None = None
+) -> Linkage:
+    """The same where her group is known, as it is to whoever has the list of groups."""
+    held = np.array([len(rows) for rows in groups] if records is None else records)
+    every = np.ones(len(known)) * np.inf
+    for rows, own in zip(groups, held, strict=True):
+        every[rows] = own
+    chances = _in_her_group(known, groups, held, every)
+    return Linkage(float(chances.mean()), float(chances.max()))
+
+
+def _in_her_group(
+    known: Microdata, groups: Groups, held: npt.NDArray[np.intp], candidates: Array
+) -> Array:
+    """One in so many candidates, or none where her group has no record at all."""
+    there = np.zeros(len(known), dtype=bool)
+    for rows, own in zip(groups, held, strict=True):
+        there[rows] = own > 0
+    return np.where(there, 1.0 / np.maximum(candidates, 1), 0.0)
+
+
+def _nearest_centre(known: Microdata, groups: Groups, held: npt.NDArray[np.intp]) -> Array:
     """Groups whose published centre is nearest are all candidates, with all their records.
 
     How many of a group answered is published, too: who gave no answer is in none where all did, and
@@ -152,7 +183,7 @@ def _nearest_centre(known: Microdata, groups: Groups) -> Array:
         fit = np.flatnonzero(np.where(pattern, gaps > 0, gaps < sizes[:, None]).all(axis=1))
         told = np.flatnonzero(~pattern).tolist()
         if not told:  # nothing tells these groups apart
-            chances[people] = 1.0 / sizes[fit].sum()
+            chances[people] = 1.0 / max(held[fit].sum(), 1)
             continue
         points = np.hstack([known.numbers(p)[people] for p in told]) / UNIT
         centres = np.hstack([known.numbers(p, published[fit, p]) for p in told]) / UNIT
@@ -160,23 +191,39 @@ def _nearest_centre(known: Microdata, groups: Groups) -> Array:
         nearest, _ = tree.query(points)
         near = tree.query_ball_point(points, nearest * (1 + 1e-9) + 1e-9)
         for person, tied in zip(people.tolist(), near, strict=True):
-            if own[person] in fit[tied]:
-                chances[person] = 1.0 / sizes[fit[tied]].sum()
+            if own[person] in fit[tied] and held[own[person]]:
+                chances[person] = 1.0 / held[fit[tied]].sum()
     return chances
 
 
-def _covering(known: Microdata, groups: Groups) -> Array:
-    """How many records each person's quasi-identifiers fit, group by group."""
-    fits = np.zeros(len(known))
-    for rows in groups:
-        inside = np.ones(len(known), dtype=bool)
-        for place, attribute in enumerate(known.attributes):
-            codes, mine = known.codes[:, place], known.codes[rows, place]
-            answers, gaps = known.answers(rows, place), known.unanswered[:, place]
-            if attribute.type == "nominal" or not len(answers):
-                inside &= np.isin(codes, mine)
+def covered_by_groups(grouped: Grouped) -> npt.NDArray[np.bool_]:
+    """Whom the range or label of each group fits: a row for each person."""
+    return _covered(grouped.known, grouped.groups, grouped.labels)
+
+
+def _covered(known: Microdata, groups: Groups, labels: Labels | None) -> npt.NDArray[np.bool_]:
+    fits = np.ones((len(known), len(groups)), dtype=bool)
+    for number, rows in enumerate(groups):
+        for place in range(len(known.attributes)):
+            if labels is None:
+                fits[:, number] &= _in_range(known, rows, place)
             else:
-                covered = (codes >= answers.min()) & (codes <= answers.max())
-                inside &= np.where(gaps, gaps[rows].any(), covered)
-        fits += len(rows) * inside
+                fits[:, number] &= _under_label(known, labels, rows, place)
     return fits
+
+
+def _in_range(known: Microdata, rows: Rows, place: int) -> npt.NDArray[np.bool_]:
+    """Who fits the range of a group in an attribute."""
+    codes, mine = known.codes[:, place], known.codes[rows, place]
+    answers, gaps = known.answers(rows, place), known.unanswered[:, place]
+    if known.attributes[place].type == "nominal" or not len(answers):
+        return np.isin(codes, mine)
+    covered = (codes >= answers.min()) & (codes <= answers.max())
+    return np.where(gaps, gaps[rows].any(), covered)
+
+
+def _under_label(known: Microdata, labels: Labels, rows: Rows, place: int) -> npt.NDArray[np.bool_]:
+    """Who has the label of a group in an attribute."""
+    level, hierarchy = labels.level(known, rows, place), labels.hierarchies[place]
+    of_all = hierarchy.at(known.codes[:, place], level)
+    return np.asarray(of_all == of_all[rows[0]])

@@ -29,12 +29,16 @@ class Microdata:
 
     attributes: tuple[Attribute, ...]
     codes: Codes
+    rounded: bool = False
+    """Whether roots of small studies are rounded to whole numbers, as they were up to rules 4."""
 
     @classmethod
-    def of(cls, attributes: Sequence[Attribute], records: Sequence[Record]) -> "Microdata":
+    def of(
+        cls, attributes: Sequence[Attribute], records: Sequence[Record], *, rounded: bool = False
+    ) -> "Microdata":
         """A table of records."""
         codes = np.array(records, dtype=np.int64).reshape(len(records), len(attributes))
-        return cls(tuple(attributes), codes)
+        return cls(tuple(attributes), codes, rounded)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -76,20 +80,29 @@ class Microdata:
         if self.attributes[place].type != "nominal":
             if self.unanswered[:, place].any():
                 return self._beside_the_order(place, wanted)
-            # n times the standard deviation, as a whole number
-            deviation = math.isqrt(n * sum(c * c for c in own) - sum(own) ** 2)
-            if not deviation:
-                return np.zeros((len(wanted), 1), dtype=np.int64)
-            middle = sum(own) // n
-            if wanted.dtype.kind == "f":
-                return np.rint((wanted - middle) * (UNIT * n / deviation)).astype(np.int64)[:, None]
-            table = {c: (c - middle) * UNIT * n // deviation for c in set(wanted.tolist())}
-            return np.array([[table[c]] for c in wanted.tolist()], dtype=np.int64)
+            return self._in_order(own, wanted)
         present, counts = np.unique(self.codes[:, place], return_counts=True)
         differing = n * n - sum(int(count) ** 2 for count in counts)
-        edge = UNIT * n // math.isqrt(differing) if differing else 0
+        if self.rounded:
+            edge = UNIT * n // math.isqrt(differing) if differing else 0
+        else:
+            edge = math.isqrt((UNIT * n) ** 2 // differing) if differing else 0
         corners: Codes = (wanted.astype(np.int64)[:, None] == present[None, :]).astype(np.int64)
         return edge * corners
+
+    def _in_order(self, own: list[int], wanted: Codes | Array) -> Codes:
+        """Where numbers or ranks lie, in standard deviations of those that everybody has."""
+        n, total, finer = len(own), sum(own), 1 if self.rounded else UNIT
+        # n times the standard deviation, in parts of `finer`, as a whole number
+        deviation = math.isqrt(finer**2 * (n * sum(c * c for c in own) - total**2))
+        if not deviation:
+            return np.zeros((len(wanted), 1), dtype=np.int64)
+        # n times the middle: of old it was a whole number of steps
+        middle, scale = total // n * n if self.rounded else total, UNIT * finer
+        if wanted.dtype.kind == "f":
+            return np.rint((wanted * n - middle) * (scale / deviation)).astype(np.int64)[:, None]
+        table = {c: (c * n - middle) * scale // deviation for c in set(wanted.tolist())}
+        return np.array([[table[c]] for c in wanted.tolist()], dtype=np.int64)
 
     def _beside_the_order(self, place: int, wanted: Codes | Array) -> Codes:
         """Where a number or rank lies, and apart from that, whether there is one.

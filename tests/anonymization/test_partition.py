@@ -247,6 +247,13 @@ def test_labels_say_what_a_level_tells():
     age, sex, _ = hierarchies()
     assert [age.label(23, level) for level in range(4)] == ["23", "20–24", "20–39", "*"]
     assert age.label(1000, 2) == "1000–1000"
+    cut = Hierarchy(AGE, ((18.0, 30.0, 65.0), (30.0,)))
+    assert [cut.label(code, 1) for code in (0, 17, 18, 29, 30, 65, 1000)] == [
+        "0–17", "0–17", "18–29", "18–29", "30–64", "65–1000", "65–1000",
+    ]  # fmt: skip
+    assert (cut.label(29, 2), cut.label(30, 2)) == ("0–29", "30–1000")
+    assert cut.under(40, 1).tolist() == [30, 64]
+    assert cut.loss(np.array([17, 18]), 1) == (17 + 11) / 2 / 1000
     assert [sex.label(2, level) for level in range(3)] == ["x", "other", "*"]
 
 
@@ -260,6 +267,13 @@ def test_labels_say_what_a_level_tells():
         (AGE, ({"young": ("1",)},), "give the width"),
         (AGE, (0.0,), "must be positive"),
         (AGE, (10.0, 15.0), "separates values that are together"),
+        (AGE, ((20.0, 10.0),), "cut points must rise"),
+        (AGE, ((0.0, 10.0),), "cut points must rise"),
+        (AGE, ((10.0, 2000.0),), "beyond what can be answered"),
+        (AGE, ((10.0, float("inf")),), "must be finite"),
+        (AGE, ((),), "give the numbers at which"),
+        (AGE, ((10.0, 20.0), (15.0,)), "separates values that are together"),
+        (SEX, ((1.0,),), "a width needs numbers"),
     ],
 )
 def test_a_hierarchy_that_makes_no_sense_is_refused(attribute, levels, says):

@@ -16,13 +16,12 @@ from mpc_rr.anonymization.perturbation import (
     NoPerturbation,
     RankSwap,
     Widened,
-    assignments_left,
-    possible_values,
     ranks,
     read_perturbation,
     reverse_mapped,
     wide_enough,
 )
+from mpc_rr.anonymization.together import assignments_left, possible_values
 from mpc_rr.errors import InputError
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute
