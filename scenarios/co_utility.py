@@ -124,6 +124,14 @@ def best_reply(found: dict[str, Measured], interest: float, concern: float, *, o
     return max(gains, key=lambda name: gains[name])
 
 
+def most_concern(found: dict[str, Measured], *, open_data: bool) -> float:
+    """Below so much concern for each interest, following beats refusing and invented values."""
+    others = ["free-ride", "refuse"] if open_data else ["free-ride"]
+    follow = found["follow"]
+    lost = min(follow.accuracy - found[name].accuracy for name in others)
+    return max(lost, 0.0) / follow.exposure
+
+
 def paradigms(survey: Scenario, people: list[Record], following: Measured) -> dict[str, Measured]:
     """Section 4: a trusted collector, masking alone, and collaborating."""
     k = survey.study.protocol.k
@@ -155,8 +163,10 @@ def main() -> None:
         strategy: measure(survey, people, strategy, range(options.runs))
         for strategy in track(STRATEGIES, "playing", console=console, transient=True)
     }
-    lost = max(found["follow"].accuracy - found["free-ride"].accuracy, 0.0)
-    threshold = lost / found["follow"].exposure
+    limits = {
+        "for participants": most_concern(found, open_data=False),
+        "for all": most_concern(found, open_data=True),
+    }
     ways = paradigms(survey, people, found["follow"])
     if options.json:
         shown = {name: vars(measured) for name, measured in (found | ways).items()}
@@ -167,12 +177,14 @@ def main() -> None:
             for i in INTERESTS
             for c in CONCERNS
         ]  # fmt: skip
-        print(json.dumps({"measured": shown, "concern_per_interest": threshold, "replies": grid}))
+        print(json.dumps({"measured": shown, "concern_per_interest": limits, "replies": grid}))
         return
-    show(found, ways, threshold)
+    show(found, ways, limits, options.runs)
 
 
-def show(found: dict[str, Measured], ways: dict[str, Measured], threshold: float) -> None:
+def show(
+    found: dict[str, Measured], ways: dict[str, Measured], limits: dict[str, float], runs: int
+) -> None:
     """Tables for people."""
     console = Console()
     console.print(
@@ -203,12 +215,15 @@ def show(found: dict[str, Measured], ways: dict[str, Measured], threshold: float
             grid.add_row(f"{interest:g}", *replies)
         console.print(grid)
     console.print(
-        f"In short: following is Ann's best reply as long as her concern about exposure is below "
-        f"{threshold:.3f} of her interest in the data: what her own false answer would cost the "
-        "data, divided by her exposure. The more people, the less one answer matters, and the "
-        "smaller this is. Whoever is more concerned does best with invented values; to tell "
-        "everybody which record is one's own never pays. (Concern and interest: how much one "
-        "would give for full exposure not to happen, and for perfect data.)",
+        f"In short, by these {runs} runs of each strategy: following is Ann's best reply as long "
+        "as her concern about exposure is below "
+        f"{limits['for participants']:.3f} of her interest in the data if only participants get "
+        f"them, and below {limits['for all']:.3f} if everybody does: what her own false, or "
+        "missing, answer would cost the data, divided by her exposure. (0 means: nowhere.) The "
+        "more people, the less one answer matters, and the smaller this is. Whoever is more "
+        "concerned does best with invented values, or by staying away; to tell everybody which "
+        "record is one's own never pays. (Concern and interest: how much one would give for full "
+        "exposure not to happen, and for perfect data.)",
         highlight=False,
     )
 

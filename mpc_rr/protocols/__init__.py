@@ -8,6 +8,7 @@ import anything else that acts. A study file names its protocol by the tag of it
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.collaborative_k_anonymity import CollaborativeKAnonymity
 from mpc_rr.protocols.collaborative_masking import CollaborativeMasking
+from mpc_rr.protocols.exact_moments import ExactMoments
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.lambda_randomization import LambdaRandomization
 from mpc_rr.protocols.registry import BUILT_IN, register
@@ -20,6 +21,6 @@ from mpc_rr.protocols.rr_views import RRViews
 
 for _kind in (
     ExactPairs, RREachAttribute, RRPairs, RRIndependent, RRJoint, RRClusters, LambdaRandomization,
-    RRViews, CollaborativeKAnonymity, CollaborativeMasking, BlockAggregation,
+    RRViews, CollaborativeKAnonymity, CollaborativeMasking, BlockAggregation, ExactMoments,
 ):  # fmt: skip
     register(_kind, BUILT_IN)

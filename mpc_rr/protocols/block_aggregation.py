@@ -1,7 +1,8 @@
 """Block aggregation (paper 002, RRBA): tables that follow the answers, block after block.
 
-1. From the study file follow the combinations of ``together`` attributes and the views: every
-   combination is in one view, and no attribute twice in a view.
+1. From the study file follow the combinations of ``together`` attributes (or the chosen
+   ``tables``) and the views: every combination is in one view, no attribute twice in a view, and
+   no more than ``answers`` combinations. If it gives ``epsilon``, p follows, too.
 2. Parties are asked in blocks. Each gets a view and, for each of its combinations, a table T: at
    first uniform, then what all earlier blocks tell, mixed with the uniform table (``floor``).
 3. A party refuses a table that is no distribution or goes below the floor. It enters in its ledger
@@ -24,10 +25,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, quoted
 from mpc_rr.estimation.blocks import (
     Answered,
-    SoFar,
     answer_epsilon,
     check_truth,
     claimed_epsilon,
@@ -35,8 +35,17 @@ from mpc_rr.estimation.blocks import (
     next_table,
     pooled,
     respond,
+    truth_for_views,
 )
-from mpc_rr.estimation.combinations import Combination, CombinationView, combination_views
+from mpc_rr.estimation.combinations import (
+    Combination,
+    CombinationView,
+    chosen_views,
+    combination_views,
+    divided,
+)
+from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.followed import FollowedTables
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.planning import block_error
@@ -46,11 +55,12 @@ from mpc_rr.network.envelope import Message, Way, encode
 from mpc_rr.network.session import CoordinatorSession, PartySession, check_enough
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
 from mpc_rr.protocols.collection import (
+    LARGEST_EPSILON,
     AnswersTaken,
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.protocols.prospects import of_answers, of_randomizing
+from mpc_rr.protocols.prospects import Prospect, of_answers, of_randomizing
 from mpc_rr.publication.blocks import AnsweredOneBlock, CollectedBlocks
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.reports import answers_digest
@@ -72,6 +82,9 @@ ROUNDED = 2
 SUMMED_UP = WITHOUT_DRAWING = WIDE_NEAR_ZERO = 3
 """Since these rules blocks are summed up one by one, independence is tested without Monte Carlo,
 and a cell that nobody answered is not known for sure."""
+
+AGREEING = 4
+"""Since these rules tables agree about all they share."""
 
 
 class Question(Message, frozen=True):
@@ -112,23 +125,26 @@ class BlockAnswer(Message, frozen=True):
     answer: bytes
 
 
-class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
-    """``[protocol] name = "block_aggregation"`` with ``p``, ``floor`` and ``block``."""
+class BlockAggregation(StudyProtocol, frozen=True, kw_only=True, tag="block_aggregation"):
+    """``[protocol] name = "block_aggregation"`` with ``p`` or ``epsilon``, ``floor``, ``block``."""
 
-    p: float
+    p: float | None = None
     floor: float
     block: int
     together: int = 2
     enough: float | None = None
+    epsilon: float | None = None
+    """Instead of p: what the dearest view may cost."""
+    answers: int | None = None
+    """How many combinations a party is asked at most; not given: a whole view."""
+    tables: tuple[tuple[str, ...], ...] | None = None
+    """The combinations that are asked, instead of all of ``together`` attributes."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (BlockAnswer,)
 
     def check(self, study: Setting) -> None:
         """The options must make sense."""
         schema, parties = study.schema, study.parties
-        check_truth(self.p)
-        if self.p < LEAST_TRUTH:
-            raise InputError(f"p must be at least {LEAST_TRUTH}: nothing would be learnt")
         if not LEAST_FLOOR <= self.floor <= 1:
             raise InputError(
                 f"floor lies between {LEAST_FLOOR:g} and 1, not {self.floor}: without it nothing "
@@ -140,50 +156,105 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             raise InputError(f"together must be 2 to {len(schema.sizes)}, not {self.together}")
         if self.enough is not None and not 0 < self.enough < 1:
             raise InputError(f"enough lies between 0 and 1, not {self.enough}")
-        largest = math.prod(sorted(schema.sizes)[-self.together :])
+        if self.answers is not None and self.answers < 1:
+            raise InputError(f"answers must be at least 1, not {self.answers}")
+        if self.tables is not None:
+            self._check_tables(schema, self.tables)
+        largest = max(cells_of(schema, c) for view in self.views(schema) for c in view)
         if largest > LARGEST_TABLE:
             raise InputError(f"a table would have {largest:,} cells; ask fewer attributes together")
-        combination_views(len(schema.sizes), self.together)
+        self._check_truth(schema)
+
+    def _check_tables(self, schema: Schema, tables: tuple[tuple[str, ...], ...]) -> None:
+        if self.together != 2:
+            raise InputError("give either tables or together")
+        if not tables:
+            raise InputError("tables names none; leave it out to ask all")
+        seen: set[frozenset[str]] = set()
+        for number, names in enumerate(tables, start=1):
+            unknown = [name for name in names if name not in schema.names]
+            if unknown:
+                raise InputError(f"tables: {quoted(unknown[0])} is no attribute of this study")
+            if len(names) < 2 or len(set(names)) < len(names):
+                raise InputError(f"tables: number {number} must name two attributes or more, once")
+            if frozenset(names) in seen:
+                raise InputError(f"tables: number {number} was named before")
+            seen.add(frozenset(names))
+
+    def _check_truth(self, schema: Schema) -> None:
+        if (self.p is None) == (self.epsilon is None):
+            raise InputError("give either p or epsilon")
+        if self.epsilon is not None and not 0 < self.epsilon <= LARGEST_EPSILON:
+            raise InputError(
+                f"epsilon must be positive and at most {LARGEST_EPSILON:g}, not {self.epsilon}"
+            )
+        if self.p is not None:
+            check_truth(self.p)
+            if self.p < LEAST_TRUTH:
+                raise InputError(f"p must be at least {LEAST_TRUTH}: nothing would be learnt")
+        elif self.truth(schema) < LEAST_TRUTH:
+            most = max(map(len, self.views(schema)))
+            raise InputError(
+                f"epsilon = {self.epsilon:g} leaves a p below {LEAST_TRUTH}, with {most} answers "
+                "of a party and this floor: nothing would be learnt; give fewer answers or a "
+                "higher floor"
+            )
+
+    def truth(self, schema: Schema) -> float:
+        """p, as given, or so that what the dearest view may cost is ``epsilon``."""
+        if self.p is not None:
+            return self.p
+        assert self.epsilon is not None  # checked
+        views = frozenset(
+            tuple(sorted(cells_of(schema, c) for c in view)) for view in self.views(schema)
+        )
+        return truth_for_views(self.epsilon, self.floor, views)
 
     def views(self, schema: Schema) -> tuple[CombinationView, ...]:
         """Step 1."""
-        return combination_views(len(schema.sizes), self.together)
+        if self.tables is None:
+            views = combination_views(len(schema.sizes), self.together)
+        else:
+            places = [tuple(sorted(map(schema.names.index, names))) for names in self.tables]
+            views = chosen_views(places)
+        return views if self.answers is None else divided(views, self.answers)
 
-    def prospects(self, study: Setting) -> list[str]:
+    def prospects(self, study: Setting) -> list[Prospect]:
         """Fewer answers than cells, and too much randomizing."""
         sizes, views = study.schema.sizes, self.views(study.schema)
-        answers = study.expected / len(views)
-        largest = math.prod(sorted(sizes)[-self.together :])
+        p, answers = self.truth(study.schema), study.expected / len(views)
+        widest = max((c for view in views for c in view), key=lambda c: cells_of(study.schema, c))
         shapes = Counter(tuple(sorted(sizes[a] for a in c)) for view in views for c in view)
         errors = {
-            shape: block_error(guessed_table(shape).ravel(), self.p, self.floor, answers)
+            shape: block_error(guessed_table(shape).ravel(), p, self.floor, answers)
             for shape in shapes
         }
         return [
-            *of_answers(largest, answers, self.together),
+            *of_answers(cells_of(study.schema, widest), answers, len(widest)),
             *of_randomizing(map(errors.__getitem__, shapes.elements()), study.expected),
         ]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A question, or a list of all parties."""
-        sizes = study.schema.sizes
-        largest = math.prod(sorted(sizes)[-self.together :])
-        per_view = len(sizes) // self.together
+        views = self.views(study.schema)
+        largest = max(cells_of(study.schema, c) for view in views for c in view)
+        per_view = max(map(len, views))
         return HEAD_BYTES + per_view * (8 * largest + 16) + MEMBER_BYTES * study.parties
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """Every view that may be asked for, and what the dearest may cost; the floor bounds it."""
         schema, views = study.schema, self.views(study.schema)
+        asked = {a for view in views for c in view for a in c}
         prices = tuple(tuple(self._bounds(schema, view)) for view in views)
         if len(views) == 1:
             return self._disclosures(schema, views[0], prices[0])
         return [
             AdaptiveResponse(
                 what=self.name,
-                attributes=schema.names,
-                truth=self.p,
+                attributes=tuple(schema.names[a] for a in sorted(asked)),
+                truth=self.truth(schema),
                 epsilon=max(map(math.fsum, prices)),
-                claimed=claimed_epsilon(self.p),
+                claimed=claimed_epsilon(self.truth(schema)),
                 sets=tuple(
                     tuple(tuple(schema.names[a] for a in combination) for combination in view)
                     for view in views
@@ -193,18 +264,20 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         ]
 
     def _bounds(self, schema: Schema, view: CombinationView) -> list[float]:
-        return [epsilon_bound(self.p, self.floor, cells_of(schema, c)) for c in view]
+        p = self.truth(schema)
+        return [epsilon_bound(p, self.floor, cells_of(schema, c)) for c in view]
 
     def _disclosures(
         self, schema: Schema, view: CombinationView, epsilons: Sequence[float]
     ) -> list[Disclosure]:
         """One event for each combination of a view; the paper counts all of them as one."""
-        claimed = claimed_epsilon(self.p) / len(view)
+        p = self.truth(schema)
+        claimed = claimed_epsilon(p) / len(view)
         return [
             AdaptiveResponse(
                 what=self.name,
                 attributes=tuple(schema.names[a] for a in combination),
-                truth=self.p,
+                truth=p,
                 epsilon=epsilon,
                 claimed=claimed,
             )
@@ -218,7 +291,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
     ) -> AnsweredOneBlock:
         """A party's steps."""
         # Step 2: wait for one's turn; there may be many blocks before.
-        blocks = -(-session.most // self.block)
+        blocks, p = -(-session.most // self.block), self.truth(schema)
         question = await session.told(
             Question, check=lambda asked: self._check_question(schema, asked), rounds=blocks + 1
         )
@@ -226,19 +299,19 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             session.spend([])  # what an earlier run has drawn stays paid for
             taken = await session.hear(AnswersTaken, check=plausible(session))
             return AnsweredOneBlock(
-                schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(self.p)
+                schema, taken.asked, taken.answered, taken.digest, (), 0.0, claimed_epsilon(p)
             )
         view, tables = self.views(schema)[question.view], question.shares()
 
         # Step 3: enter the price in the ledger, then draw, once and for all.
-        epsilons = [answer_epsilon(self.p, table) for table in tables]
+        epsilons = [answer_epsilon(p, table) for table in tables]
         mark = question.digest
 
         def draw(rng: Randomness) -> bytes:
             session.spend(self._disclosures(schema, view, epsilons))
             cells = [cell_of(schema, record, combination) for combination in view]
             told = [
-                int(respond(np.array([cell]), table, self.p, rng.fork(str(k)))[0])
+                int(respond(np.array([cell]), table, p, rng.fork(str(k)))[0])
                 for k, (cell, table) in enumerate(zip(cells, tables, strict=True))
             ]
             return np.array(told, dtype="<u4").tobytes()
@@ -251,7 +324,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         names = tuple(tuple(schema.names[a] for a in combination) for combination in view)
         return AnsweredOneBlock(
             schema, taken.asked, taken.answered, taken.digest, names,
-            math.fsum(epsilons), claimed_epsilon(self.p),
+            math.fsum(epsilons), claimed_epsilon(p),
         )  # fmt: skip
 
     def _check_question(self, schema: Schema, question: Question) -> None:
@@ -261,7 +334,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
             return
         if not 0 <= question.view < len(views) or question.block < 1:
             raise ValueError("there is no such view")
-        view = views[question.view]
+        view, p = views[question.view], self.truth(schema)
         if len(question.tables) != len(view):
             raise ValueError(f"{len(question.tables)} tables for {len(view)} combinations")
         for combination, table in zip(view, question.shares(), strict=True):
@@ -270,8 +343,8 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 raise ValueError("a table is no distribution over its cells")
             if not float(table.min()) > 0:
                 raise ValueError("a table has a cell without any share: the answer would be bare")
-            most = epsilon_bound(self.p, self.floor, cells)
-            if answer_epsilon(self.p, table) > most * (1 + EXACT):
+            most = epsilon_bound(p, self.floor, cells)
+            if answer_epsilon(p, table) > most * (1 + EXACT):
                 raise ValueError(f"a table goes below the floor of {self.floor}")
 
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
@@ -300,7 +373,7 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
                 else:
                     faulty[party] = f"{party}'s message for step {BlockAnswer.step!r}: {wrong}"
             following.next_block()
-            session.show(following.preview())
+            session.show(*following.preview())
             if len(answers) >= session.fewest and following.precise(self.enough):
                 break
         not_asked = session.parties[start + self.block :]
@@ -312,8 +385,9 @@ class BlockAggregation(StudyProtocol, frozen=True, tag="block_aggregation"):
         taken = AnswersTaken(len(session.parties), len(answers), answers_digest(answers))
         await session.announce(taken)
         return CollectedBlocks(
-            schema, self.p, self.floor, self.block, session.parties, answers, tuple(silent), faulty,
-            following.shown, following.counts, not_asked, session.rules < WITHOUT_DRAWING,
+            schema, self.truth(schema), self.floor, self.block, session.parties, answers,
+            tuple(silent), faulty, following.shown, following.counts, not_asked,
+            session.rules < WITHOUT_DRAWING, session.rules < AGREEING,
         )  # fmt: skip
 
 
@@ -321,17 +395,16 @@ class _Following:
     """The tables of all combinations, as they follow the answers."""
 
     def __init__(self, options: BlockAggregation, schema: Schema, rules: int) -> None:
-        self._rules = rules
+        self._rules, self._p = rules, options.truth(schema)
         self._options, self._schema, self._views = options, schema, options.views(schema)
         combinations = [combination for view in self._views for combination in view]
         self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
         self.counts: dict[Combination, list[list[int]]] = {c: [] for c in combinations}
         self._tables: dict[Combination, Array] = {}
-        self._so_far: dict[Combination, SoFar] = {}
+        self._followed = FollowedTables(self._p, combinations, schema.sizes)
         for combination in combinations:
             cells = cells_of(schema, combination)
             self._tables[combination] = np.full(cells, 1 / cells)
-            self._so_far[combination] = SoFar.nothing(options.p, cells)
         self._begin_block()
 
     def _begin_block(self) -> None:
@@ -364,8 +437,9 @@ class _Following:
 
     def next_block(self) -> None:
         """Step 4: all tables follow what has been answered so far."""
-        for combination, so_far in self._so_far.items():
-            so_far.take(self._tables[combination], np.array(self.counts[combination][-1]))
+        for combination, so_far in self._followed.tables.items():
+            counts = np.array(self.counts[combination][-1])
+            self._followed.take(combination, self._tables[combination], counts)
             if so_far.counts.any():
                 self._tables[combination] = next_table(
                     self._estimate(combination), self._options.floor, rounded=self._rules >= ROUNDED
@@ -374,18 +448,22 @@ class _Following:
 
     def _estimate(self, combination: Combination) -> Array:
         if self._rules >= SUMMED_UP:
-            return self._so_far[combination].shares
+            return self._followed.tables[combination].shares
         return pooled(self._answered(combination)).shares
 
     def _answered(self, combination: Combination) -> Answered:
         tables = np.array([np.frombuffer(raw, dtype="<f8") for raw in self.shown[combination]])
-        return Answered(self._options.p, tables, np.array(self.counts[combination]))
+        return Answered(self._p, tables, np.array(self.counts[combination]))
 
     def precise(self, enough: float | None) -> bool:
         """Whether every share of every table is known to within so much, with 95 % confidence."""
         if enough is None:
             return False
-        for combination, so_far in self._so_far.items():
+        if self._rules >= WIDE_NEAR_ZERO:  # looked at in sums, before all blocks are gone through
+            found = self._followed.widest(alone=False)
+            if found is None or found[0] > enough + ROUNDING:
+                return False
+        for combination, so_far in self._followed.tables.items():
             if not so_far.counts.any():
                 return False
             if self._half_width(self._answered(combination)) > enough:
@@ -403,17 +481,36 @@ class _Following:
         )
         return float((found.high - found.low).max()) / 2
 
-    def preview(self) -> list[tuple[str, float]]:
-        """The first table as it is now, for people to watch."""
-        combination = next(iter(self._tables))
-        attributes = [self._schema.attributes[a] for a in combination]
+    def preview(self) -> tuple[list[tuple[str, float]], str]:
+        """For people to watch: the shares that are known least as they are estimated now, in words.
+
+        And how wide their widest interval is, with how many more answers are expected.
+        """
+        answers, found = self._followed.n, self._followed.widest()
+        if found is None:
+            return [], f"{answers:,} answers; some tables have none yet"
+        half, least_known = found
+        so_far = (self._followed.tables | self._followed.alone)[least_known]
+        attributes = [self._schema.attributes[a] for a in least_known]
         shape = tuple(attribute.size for attribute in attributes)
         rows = []
-        for cell, share in enumerate(self._tables[combination].tolist()):
+        for cell, share in enumerate(project_to_simplex(so_far.shares).tolist()):
             codes = np.unravel_index(cell, shape)
-            words = [a.categories[int(c)] for a, c in zip(attributes, codes, strict=True)]
+            words = [
+                f"{a.title()} {a.category_title(a.categories[int(c)])}"
+                for a, c in zip(attributes, codes, strict=True)
+            ]
             rows.append((" & ".join(words), share))
-        return rows
+        said = f"{answers:,} answers about {len(self._tables)} tables; every share is known to "
+        return rows, f"{said}±{half:.1%} or better (95 %){self._left(answers)}"
+
+    def _left(self, answers: int) -> str:
+        """How many answers are still expected, as widths fall with the root of their number."""
+        enough, found = self._options.enough, self._followed.widest(alone=False)
+        if enough is None or found is None or found[0] <= enough:
+            return ""
+        left = math.ceil(answers * ((found[0] / enough) ** 2 - 1))
+        return f"; about {left:,} more are expected until ±{enough:.1%} in every table"
 
 
 def cells_of(schema: Schema, combination: Combination) -> int:

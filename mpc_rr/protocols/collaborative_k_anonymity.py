@@ -8,7 +8,8 @@
 4. Each respondent checks that she is in one group, that it has k or more of the quasi-identifiers
    that were opened, that the groups hold everybody once, and that they are those which the study's
    way of grouping makes. If not, she leaves: no confidential value has been sent. Otherwise she
-   posts that she agrees.
+   posts that she agrees. She leaves, too, if the group is smaller than she wishes for herself.
+   Where the study allows it, some who are in no group of k are left out; they tell nothing more.
 5. Each sends the number of her group and her confidential values through the anonymous channel
    (`mpc_rr.protocols.mix.cascade`). If somebody leaves before the messages are opened, they stay
    closed, and those who remain begin again with step 4. Whoever is in a group that has lost
@@ -21,8 +22,10 @@
 import hashlib
 import itertools
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 
 from mpc_rr.anonymization.hierarchy import (
@@ -33,7 +36,15 @@ from mpc_rr.anonymization.hierarchy import (
 )
 from mpc_rr.anonymization.partition import mdav, mondrian
 from mpc_rr.anonymization.table import Microdata
-from mpc_rr.errors import Dropout, InputError, Misconduct, all_quoted, key, listing
+from mpc_rr.errors import (
+    Declined,
+    Dropout,
+    InputError,
+    Misconduct,
+    all_quoted,
+    key,
+    listing,
+)
 from mpc_rr.network.envelope import COORDINATOR, Message, Way, encode_parts
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Caution, Disclosure, InGroup, Told
@@ -56,12 +67,16 @@ from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
 from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, MixKeys
 from mpc_rr.protocols.mix.cascade import Delivered, mix_coordinator, mix_party, relay_role
 from mpc_rr.protocols.mix.relays import MixOptions
-from mpc_rr.protocols.prospects import of_groups
+from mpc_rr.protocols.prospects import Prospect, of_groups
 from mpc_rr.publication.ending import Setting
-from mpc_rr.publication.groups import Grouping, KAnonymous, ReleaseKind, Strategy
+from mpc_rr.publication.groups import GivenLevel, Grouping, KAnonymous, ReleaseKind, Strategy
 from mpc_rr.schema import Attribute, Record, Schema
 
 CODE_BYTES = 8
+AS_PUBLISHED = 5
+"""Since these rules, losses and risks are those of what is published, and distances are exact."""
+LEAST_K_CHOICE = "least_k"
+"""Keyword of a party's own choice: among how few she takes part at all."""
 WITHDRAWN = -1
 """Instead of the number of a group: somebody has left it."""
 
@@ -101,8 +116,11 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
     confidential: tuple[str, ...]
     partition: Strategy = "mdav"
     release: ReleaseKind = "microaggregated"
-    hierarchies: dict[str, tuple[dict[str, tuple[str, ...]] | float, ...]] | None = None
+    hierarchies: dict[str, tuple[GivenLevel, ...]] | None = None
     mix: MixOptions = MixOptions()
+    suppress: float | None = None
+    """With generalization: this share of respondents at most may be left out, so that all others
+    can be told more exactly."""
 
     messages: ClassVar[tuple[type[Message], ...]] = (Commitments, Openings, Agreed, *MIX_ROUNDS)
 
@@ -121,16 +139,45 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         check_roles(schema, self.quasi_identifiers, self.confidential)
         if not self.quasi_identifiers:
             raise InputError("there must be a quasi-identifier by which respondents are grouped")
-        if (self.partition == "generalization") != (self.hierarchies is not None):
-            raise InputError('hierarchies go with partition = "generalization", and only with it')
+        self._check_generalization(schema)
+        self.mix.check(parties)
+
+    def _check_generalization(self, schema: Schema) -> None:
+        if self.partition == "generalization" and self.hierarchies is None:
+            raise InputError('partition = "generalization" needs hierarchies')
+        labelled = self.partition == "generalization" or self.release == "generalized"
+        if self.hierarchies is not None and not labelled:
+            raise InputError(
+                'hierarchies go with partition = "generalization", which generalizes by them, or '
+                'with release = "generalized", which calls groups by their labels'
+            )
         if self.hierarchies is not None:
             strangers = set(self.hierarchies) - set(self.quasi_identifiers)
             if strangers:
                 raise InputError(f"hierarchies.{key(min(strangers))}: it is no quasi-identifier")
-            check_combinations(self.all_hierarchies(schema))
-        self.mix.check(parties)
+            hierarchies = self.all_hierarchies(schema)
+            if self.partition == "generalization":
+                check_combinations(hierarchies)
+        if self.suppress is not None and self.partition != "generalization":
+            raise InputError('suppress goes with partition = "generalization"')
+        if self.suppress is not None and not 0 < self.suppress < 1:
+            raise InputError(f"suppress is a share of all, between 0 and 1, not {self.suppress}")
 
-    def prospects(self, study: Setting) -> list[str]:
+    def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:
+        """`InputError` unless these are choices that a respondent has here."""
+        for choice, value in choices.items():
+            if choice != LEAST_K_CHOICE:
+                raise InputError(
+                    f"{self.name} leaves a party nothing to choose but how large her group must "
+                    "be: no masks, no candidates"
+                )
+            if not value.isdecimal() or not self.k <= int(value) <= study.parties:
+                raise InputError(
+                    f"the least k must be from {self.k}, which the study promises, to "
+                    f"{study.parties}, not {value}"
+                )
+
+    def prospects(self, study: Setting) -> list[Prospect]:
         """Too few people for two groups, or to lose one."""
         return of_groups(self.k, study.expected, study.fewest)
 
@@ -187,6 +234,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             Partition, check=self._check_partition(session, schema, board, known, seed)
         )
         board.announced(partition)
+        self._check_own_wish(session, partition, known)
 
         for attempt in itertools.count(1):
             here, before = session.sub(f"round-{attempt}"), (len(board.present), board.wary)
@@ -197,7 +245,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             shown = None if own_role is None else own_role.keys
             agreed = await post_party(here, board, Agreed, Agreed(board.head, shown))
             whole = _whole(session, board, partition, known)
-            if len(whole) < session.fewest:
+            if len(whole) + _left_out(partition, known) < session.fewest:
                 raise Misconduct(
                     f"the coordinator goes on with {len(whole)} in whole groups where "
                     f"{session.fewest} are needed",
@@ -221,6 +269,21 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 break
         raise Misconduct("the coordinator begins again although nobody was lost", [COORDINATOR])
 
+    def _check_own_wish(
+        self, session: PartySession, partition: Partition, known: Mapping[str, Record]
+    ) -> None:
+        """`Declined` if she wants to be among more than her group has."""
+        least = int(session.choices.get(LEAST_K_CHOICE, "0"))
+        if not least:
+            return
+        own = [group for group in _named(partition, known) if session.me in group]
+        size = len(own[0]) if own else least  # who is left out tells nothing confidential
+        if size < least:
+            raise Declined(
+                f"your group has {size} members, and you want to be among {least} or more: your "
+                "confidential values were not sent"
+            )
+
     # ── The coordinator ────────────────────────────────────────────────────────────────────────
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> KAnonymous:
@@ -237,7 +300,10 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
 
         # Step 3: make the groups.
         order_of_ties = b"" if session.rules < 1 else seed
-        partition = await self._announce_groups(session, schema, board, known, order_of_ties)
+        earlier = session.rules < AS_PUBLISHED
+        partition = await self._announce_groups(
+            session, schema, board, known, order_of_ties, rounded=earlier
+        )
 
         for attempt in itertools.count(1):
             here, before = session.sub(f"round-{attempt}"), len(board.present)
@@ -257,7 +323,8 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             mixed = await mix_coordinator(here.sub("mix"), board, keys, relays, 1, size)
             if isinstance(mixed, Delivered):
                 # Step 6: everybody makes the release.
-                return self._ending(session, schema, board, known, partition, mixed.messages[0])
+                ending = self._ending(session, schema, board, known, partition, mixed.messages[0])
+                return msgspec.structs.replace(ending, earlier=earlier)
         raise AssertionError("every round loses somebody or is the last")
 
     async def _announce_groups(
@@ -267,17 +334,25 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         board: Board,
         known: dict[str, Record],
         seed: bytes,
+        *,
+        rounded: bool,
     ) -> Partition:
         async def made() -> Partition:
-            return self._groups(schema, board, known, seed)
+            return self._groups(schema, board, known, seed, rounded=rounded)
 
-        check = self._check_partition(session, schema, board, known, seed)
+        check = self._check_partition(session, schema, board, known, seed, rounded=rounded)
         partition = await session.sub("groups").announce_made(Partition, made, check=check)
         board.announced(partition)
         return partition
 
     def _groups(
-        self, schema: Schema, board: Board, known: Mapping[str, Record], seed: bytes
+        self,
+        schema: Schema,
+        board: Board,
+        known: Mapping[str, Record],
+        seed: bytes,
+        *,
+        rounded: bool = False,
     ) -> Partition:
         """Step 3: groups of similar respondents; among equally similar ones the dice decide.
 
@@ -287,16 +362,21 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         place = {name: number for number, name in enumerate(known)}
         order = _by_chance(list(known), seed) if seed else list(known)
         places = np.array([place[name] for name in order])
-        table = Microdata.of(self.attributes(schema)[0], [known[name] for name in order])
+        records = [known[name] for name in order]
+        table = Microdata.of(self.attributes(schema)[0], records, rounded=rounded)
         levels: tuple[int, ...] = ()
         if self.partition == "generalization":
             hierarchies = self.all_hierarchies(schema)
-            levels = generalize(table, hierarchies, self.k)
-            groups = groups_at(table, hierarchies, levels)
+            levels = generalize(table, hierarchies, self.k, self._most_suppressed(len(known)))
+            groups = [g for g in groups_at(table, hierarchies, levels) if len(g) >= self.k]
         else:
             groups = (mdav if self.partition == "mdav" else mondrian)(table, self.k)
         in_order = sorted(tuple(sorted(places[rows].tolist())) for rows in groups)
         return Partition(board.head, tuple(in_order), levels)
+
+    def _most_suppressed(self, people: int) -> int:
+        """So many of them may be left out."""
+        return 0 if self.suppress is None else int(Fraction(str(self.suppress)) * people)
 
     # ── What both check and make ───────────────────────────────────────────────────────────────
 
@@ -307,6 +387,8 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         board: Board,
         known: Mapping[str, Record],
         seed: bytes,
+        *,
+        rounded: bool = False,
     ) -> Check[Partition]:
         """Step 4: ``ValueError`` unless everybody is in one group of at least k, and in hers.
 
@@ -319,15 +401,18 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             places = [place for group in message.groups for place in group]
             if len(set(places)) < len(places):
                 raise ValueError("a respondent is in two groups")
-            if sorted(places) != list(range(len(known))):
+            left_out = len(known) - len(places)
+            if not set(places) <= set(range(len(known))) or left_out > self._most_suppressed(
+                len(known)
+            ):
                 raise ValueError("the groups do not hold all respondents, and only these")
-            smallest = min(len(group) for group in message.groups)
+            smallest = min((len(group) for group in message.groups), default=0)
             if smallest < self.k:
                 raise ValueError(f"a group has {smallest} respondents, fewer than k = {self.k}")
             made = session.shared(
                 "groups",
                 (board.head, seed, *known),
-                lambda: self._groups(schema, board, known, seed),
+                lambda: self._groups(schema, board, known, seed, rounded=rounded),
             )
             if message != made:
                 raise ValueError("these are not the groups that quasi-identifiers and dice make")
@@ -367,26 +452,41 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         partition: Partition,
         mixed: list[bytes],
     ) -> KAnonymous:
-        """Step 6."""
+        """Step 6: the same for everybody, but for whom each knows to be lost."""
+        depends_on = (board.head, repr(self.grouping), len(board.present))
+        ending = session.shared(
+            "release",
+            depends_on,
+            lambda: self._released(session, schema, board, known, partition, mixed),
+        )
+        return msgspec.structs.replace(ending, lost=dict(board.lost))
+
+    def _released(
+        self,
+        session: AnySession,
+        schema: Schema,
+        board: Board,
+        known: dict[str, Record],
+        partition: Partition,
+        mixed: list[bytes],
+    ) -> KAnonymous:
         whole, named = _whole(session, board, partition, known), _named(partition, known)
         numbers = {number: place for place, number in enumerate(sorted(set(whole.values())))}
         sizes = tuple(a.size for a in self.attributes(schema)[1])
-
-        def read() -> tuple[tuple[int, Record], ...]:
-            messages = []
-            for raw in mixed:
-                group, *codes = np.frombuffer(raw, dtype="<i8").tolist()
-                fits = all(0 <= code < size for code, size in zip(codes, sizes, strict=True))
-                if group in numbers and fits:
-                    messages.append((numbers[group], tuple(codes)))
-            return tuple(messages)
-
-        messages = session.shared("messages", (board.head, sizes), read)
-        withdrawn = tuple(name for name in sorted(board.present) if name not in whole)
+        messages = []
+        for raw in mixed:
+            group, *codes = np.frombuffer(raw, dtype="<i8").tolist()
+            fits = all(0 <= code < size for code, size in zip(codes, sizes, strict=True))
+            if group in numbers and fits:
+                messages.append((numbers[group], tuple(codes)))
+        grouped = {name for group in named for name in group}
+        suppressed = tuple(name for name in known if name not in grouped)
+        idle = tuple(name for name in sorted(board.present) if name not in whole)
+        withdrawn = tuple(name for name in idle if name in grouped)
         return KAnonymous(
             schema, self.grouping, {name: known[name] for name in known if name in whole},
-            tuple(named[number] for number in numbers), partition.levels, messages,
-            max(len(mixed) - len(messages) - len(withdrawn), 0), withdrawn, lost=dict(board.lost),
+            tuple(named[number] for number in numbers), partition.levels, tuple(messages),
+            max(len(mixed) - len(messages) - len(idle), 0), withdrawn, suppressed=suppressed,
         )  # fmt: skip
 
 
@@ -431,12 +531,17 @@ def _check_whole(
 ) -> None:
     """`Dropout` if fewer than the study needs are in groups that have lost nobody."""
     whole = _whole(session, board, partition, known)
-    if len(whole) < session.fewest:
+    if len(whole) + _left_out(partition, known) < session.fewest:
         raise Dropout(
             f"only {session.out_of_expected(len(whole))} are in groups that have lost "
             f"nobody, at least {session.fewest} are needed; {listing(board.lost)} left",
             board.lost,
         )
+
+
+def _left_out(partition: Partition, known: Mapping[str, Record]) -> int:
+    """How many are in no group, as the study allows: they are there, and count towards those."""
+    return len(known) - sum(len(group) for group in partition.groups)
 
 
 def _named(partition: Partition, known: Mapping[str, Record]) -> list[tuple[str, ...]]:

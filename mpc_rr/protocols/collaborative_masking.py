@@ -6,7 +6,9 @@
    whose they are, nor which belong together.
 3. Each masks her own values, knowing among which others they are to hide, and is told how many
    candidates an attacker is left with who knows her mask. If she wants more of them, the mask is
-   widened, alike for everybody who chose the same: by the values of all, never by her own.
+   widened, alike for everybody who chose the same: by the values of all, never by her own. She may
+   have chosen beforehand, have given a rule, or decide now (`mpc_rr.anonymization.deciding`); if
+   she does not in time, the recommended mask is used.
 4. Each posts her other attributes, as they are, and her masked values, under her name.
 5. Reverse mapping: in each attribute, every masked value is replaced by the original one of equal
    rank. Everybody does it and finds the same; the release has exactly the original values, in
@@ -27,7 +29,9 @@ from typing import ClassVar
 import msgspec
 import numpy as np
 
+from mpc_rr.anonymization.deciding import Asked, decided_by_rule, read_rule
 from mpc_rr.anonymization.perturbation import (
+    ChosenValue,
     NoPerturbation,
     Perturbation,
     Widened,
@@ -38,7 +42,7 @@ from mpc_rr.anonymization.table import Codes
 from mpc_rr.errors import InputError, Misconduct, key
 from mpc_rr.network.envelope import COORDINATOR, Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Caution, Disclosure, Masked, Told
+from mpc_rr.privacy.disclosures import UNDECIDED, Caution, Disclosure, Masked, Told
 from mpc_rr.protocols.board.board import (
     ENTRY_BYTES,
     Board,
@@ -53,7 +57,7 @@ from mpc_rr.protocols.board.commitment import (
     commit_coordinator,
     commit_party,
 )
-from mpc_rr.protocols.collaborative_k_anonymity import CODE_BYTES, check_roles
+from mpc_rr.protocols.collaborative_k_anonymity import AS_PUBLISHED, CODE_BYTES, check_roles
 from mpc_rr.protocols.interface import HEAD_BYTES, StudyProtocol
 from mpc_rr.protocols.mix.batch import MIX_ROUNDS, Cascade, RelayKeys
 from mpc_rr.protocols.mix.cascade import (
@@ -72,8 +76,11 @@ from mpc_rr.schema import Attribute, Record, Schema
 
 CANDIDATES_CHOICE = "candidates"
 MASK_CHOICE = "mask/"
-"""Keywords of a party's own choices: the least number of candidates, and ``mask/<attribute>``."""
+DECIDE_CHOICE = "decide"
+"""Keywords of a party's own choices: the least number of candidates, ``mask/<attribute>``, and that
+she decides when she has seen the values of all."""
 LARGEST_MASKED = 1 << 60
+OWN_VALUE = "your own choice, so nothing bounds what it tells of you"
 NO_ANSWER = "none: that you gave no answer is published, under your name"
 
 
@@ -121,7 +128,13 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         for name in self.masks:
             if name not in self.confidential:
                 raise InputError(f"masks.{key(name)}: it is not confidential")
-        self._masks(schema, {})
+        for attribute in schema.pick(self.confidential):
+            words = self.masks.get(attribute.name, "none")
+            if words.startswith(("=", "first:")):
+                raise InputError(
+                    f"masks.{key(attribute.name)}: a study recommends a mask, no value and no rule"
+                )
+            read_perturbation(words, attribute)
         self.mix.check(study.parties)
 
     @property
@@ -129,25 +142,22 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         """What the ending must know of it."""
         return Masking(self.open, self.confidential, self.masks)
 
-    def _masks(
-        self, schema: Schema, choices: Mapping[str, str]
-    ) -> dict[str, tuple[str, Perturbation]]:
-        """The words for each confidential attribute's mask, and the mask."""
-        found: dict[str, tuple[str, Perturbation]] = {}
-        for attribute in schema.pick(self.confidential):
-            recommended = self.masks.get(attribute.name, "none")
-            words = choices.get(MASK_CHOICE + attribute.name, recommended)
-            found[attribute.name] = (words, read_perturbation(words, attribute))
-        return found
+    def _recommended(self, attribute: Attribute) -> str:
+        return self.masks.get(attribute.name, "none")
 
     def check_choices(self, study: Setting, choices: Mapping[str, str]) -> None:
         """`InputError` unless these are choices that a respondent has here."""
         for choice, value in choices.items():
             if choice == CANDIDATES_CHOICE:
                 self._check_candidates(study, value)
-            elif choice.removeprefix(MASK_CHOICE) not in self.confidential:
+                continue
+            if choice == DECIDE_CHOICE:
+                continue
+            if choice.removeprefix(MASK_CHOICE) not in self.confidential:
                 raise InputError(f"{choice.removeprefix(MASK_CHOICE)!r} is not confidential here")
-        self._masks(study.schema, choices)
+            attribute = study.schema.attribute(choice.removeprefix(MASK_CHOICE))
+            if read_rule(value, attribute) is None:
+                read_perturbation(value, attribute)
 
     def _check_candidates(self, study: Setting, value: str) -> None:
         if not value.isdecimal() or int(value) < 1:
@@ -196,11 +206,9 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         for event in events:
             if isinstance(event, Masked):
                 chosen = choices.get(MASK_CHOICE + event.attributes[0], "")
-                if least > 1:
-                    mask = chosen or event.recommended
-                    swapped = f"a swap by rank that leaves {least} candidates or as many as can be"
-                    chosen = swapped if mask == "none" else f"{swapped}, then {mask}"
-                found.append(msgspec.structs.replace(event, chosen=chosen))
+                found.append(
+                    msgspec.structs.replace(event, chosen=_announced(event, chosen, choices, least))
+                )
             else:
                 found.append(event)
         return found
@@ -222,10 +230,12 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         # Step 2: every value alone through the channel.
         messages = [code.to_bytes(CODE_BYTES, "little") for code in confidential]
         mixed = await self._channel(session, board, seed, messages)
-        values, unanswered, unusable = self._values(schema, mixed)
+        values, unanswered, unusable = session.shared(
+            "values", (board.head, self.confidential), lambda: self._values(schema, mixed)
+        )
 
         # Step 3: choose a mask for each, knowing what it leaves to an attacker.
-        masked, own = self._masked(session, schema, values, confidential)
+        masked, own = await self._masked(session, schema, values, confidential)
 
         # Step 4: post the record with its confidential values masked.
         posted = MaskedRecord(board.head, tuple(answers[name] for name in self.open), masked)
@@ -234,7 +244,8 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         )
 
         # Step 5: everybody maps back.
-        return self._ending(schema, board, seed, records, values, unanswered, unusable, own)
+        rows = session.shared("rows", (board.head, *records), lambda: _rows(records))
+        return self._ending(schema, board, seed, rows, values, unanswered, unusable, own)
 
     async def _channel(
         self, session: PartySession, board: Board, seed: bytes, messages: list[bytes]
@@ -255,7 +266,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
                     "the coordinator begins again although nobody was lost", [COORDINATOR]
                 )
 
-    def _masked(
+    async def _masked(
         self,
         session: PartySession,
         schema: Schema,
@@ -264,21 +275,49 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
     ) -> tuple[tuple[int | None, ...], tuple[OwnMask, ...]]:
         """Step 3."""
         least = int(session.choices.get(CANDIDATES_CHOICE, "1"))
-        masks = self._masks(schema, session.choices)
         masked: list[int | None] = []
         told = []
-        for place, (name, (words, mask)) in enumerate(masks.items()):
-            if own[place] == schema.attribute(name).missing_code:
+        until = session.decisions_until()
+        for place, attribute in enumerate(schema.pick(self.confidential)):
+            name = attribute.name
+            if own[place] == attribute.missing_code:
                 masked.append(None)
                 told.append(OwnMask(name, NO_ANSWER, None, least))
                 continue
+            asked = Asked(
+                attribute, values[place], own[place], self._recommended(attribute),
+                session.seconds_until(until),
+            )  # fmt: skip
+            words = await self._decided(session, asked, until)
+            mask = read_perturbation(words, attribute)
             others = np.array(values[place], dtype=np.int64)
+            if isinstance(mask, ChosenValue):
+                masked.append(_as_told(session, name, mask, others))
+                told.append(OwnMask(name, f"{words[1:]}: {OWN_VALUE}", None, least))
+                continue
             used = self._wide_enough(session, mask, others, least)
             code = _drawn(session, name, used, own[place], others)
             masked.append(code)
             left = used.candidates(code, others)
             told.append(OwnMask(name, _in_words(words, used, len(others)), left, least))
         return tuple(masked), tuple(told)
+
+    async def _decided(self, session: PartySession, asked: Asked, until: float) -> str:
+        """A mask or a value, in words: chosen before, by a rule, now, or as is recommended."""
+        attribute = asked.attribute
+        given = session.choices.get(MASK_CHOICE + attribute.name)
+        if given is None:
+            given = await session.decide(asked, until)
+            if given is None:
+                return asked.recommended
+            read_perturbation(given, attribute)
+        rule = read_rule(given, attribute)
+        if rule is None:
+            return given
+        depends_on = (given, attribute.name, asked.values)
+        return session.shared(
+            "rule", depends_on, lambda: decided_by_rule(rule, attribute, asked.values)
+        )
 
     def _wide_enough(
         self, session: PartySession, mask: Perturbation, values: Codes, least: int
@@ -304,7 +343,8 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         records = await post_coordinator(
             session.sub("records"), board, MaskedRecord, check=self._check_record(schema)
         )
-        return self._ending(schema, board, seed, records, values, unanswered, unusable, ())
+        ending = self._ending(schema, board, seed, _rows(records), values, unanswered, unusable, ())
+        return msgspec.structs.replace(ending, earlier=session.rules < AS_PUBLISHED)
 
     async def _serve_channel(
         self, session: CoordinatorSession, board: Board, seed: bytes
@@ -328,8 +368,8 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         """The values of each attribute in rising order; how many gave none; how many were amiss."""
         values, unanswered, unusable = [], [], 0
         for attribute, batch in zip(schema.pick(self.confidential), mixed, strict=True):
-            codes = [int.from_bytes(raw, "little") for raw in batch]
-            proper = sorted(code for code in codes if code < attribute.size)
+            codes, size = [int.from_bytes(raw, "little") for raw in batch], attribute.size
+            proper = sorted(code for code in codes if code < size)
             values.append(tuple(code for code in proper if code != attribute.missing_code))
             unanswered.append(len(proper) - len(values[-1]))
             unusable += len(codes) - len(proper)
@@ -365,17 +405,38 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         schema: Schema,
         board: Board,
         seed: bytes,
-        records: Mapping[str, MaskedRecord],
+        rows: dict[str, tuple[Record, tuple[int | None, ...]]],
         values: tuple[tuple[int, ...], ...],
         unanswered: tuple[int, ...],
         unusable: int,
         own: tuple[OwnMask, ...],
     ) -> MaskedRelease:
-        rows = {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
         return MaskedRelease(
             schema, self.masking, seed, rows, values, unusable, own, unanswered,
             lost=dict(board.lost),
         )  # fmt: skip
+
+
+def _rows(
+    records: Mapping[str, MaskedRecord],
+) -> dict[str, tuple[Record, tuple[int | None, ...]]]:
+    """What was posted, by name."""
+    return {name: (said.open_codes, said.masked) for name, said in sorted(records.items())}
+
+
+def _announced(event: Masked, chosen: str, choices: Mapping[str, str], least: int) -> str:
+    """What a party is told beforehand of the mask that she will use."""
+    if chosen.startswith("="):
+        return f"{chosen[1:]}, whatever your own is"
+    if not chosen and DECIDE_CHOICE in choices:
+        return UNDECIDED
+    if chosen.startswith("first:"):
+        chosen = f"by your rule, {chosen}"
+    if least <= 1:
+        return chosen
+    mask = chosen or event.recommended
+    swapped = f"a swap by rank that leaves {least} candidates or as many as can be"
+    return swapped if mask == "none" else f"{swapped}, then {mask}"
 
 
 def _in_words(words: str, used: Perturbation, people: int) -> str:
@@ -387,6 +448,14 @@ def _in_words(words: str, used: Perturbation, people: int) -> str:
         swap = f"swap among the {among} nearest in rank"
         return f"{swap}, then {words}" if used.noise() else swap
     return words
+
+
+def _as_told(session: PartySession, attribute: str, told: ChosenValue, others: Codes) -> int:
+    """A value of one's own choice: among the same values never another."""
+    among = hashlib.sha256(str(others.tolist()).encode()).hexdigest()
+    code = msgspec.msgpack.encode(told.code)
+    session.once(f"told/{attribute}/{among}", lambda _: b"", code)
+    return told.code
 
 
 def _drawn(

@@ -10,7 +10,7 @@ estimation (``mpc-rr verify``).
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import ClassVar
 
@@ -21,14 +21,32 @@ import numpy.typing as npt
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design
-from mpc_rr.estimation.matrix import WORST_CONDITION, KeepOrUniform
+from mpc_rr.estimation.matrix import (
+    WORST_CONDITION,
+    ByChanges,
+    Dense,
+    KeepOrUniform,
+    RRMatrix,
+)
 from mpc_rr.estimation.planning import design_pair_errors
 from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
-from mpc_rr.privacy.disclosures import Disclosure, RandomizedResponse
+from mpc_rr.privacy.disclosures import (
+    Disclosure,
+    Excluded,
+    MatrixResponse,
+    RandomizedResponse,
+    bounded,
+)
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.protocols.prospects import A_RECORD, AN_ATTRIBUTE, of_combinations, of_randomizing
+from mpc_rr.protocols.prospects import (
+    A_RECORD,
+    AN_ATTRIBUTE,
+    Prospect,
+    of_combinations,
+    of_randomizing,
+)
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import DIGEST_BYTES, Ending, Setting
 from mpc_rr.publication.first_stage import FirstStage
@@ -40,10 +58,14 @@ from mpc_rr.publication.reports import (
     answers_digest,
     pack_record,
 )
-from mpc_rr.schema import Record, Schema
+from mpc_rr.schema import Attribute, Record, Schema
 
+ONE_POPULATION = 4
+"""Since these rules everything is counted in one weighted population."""
 MARK_BYTES = 8
 LARGEST_EPSILON = 30.0
+LARGEST_NEARBY = 1_000_000
+"""So many combinations may a cluster have that goes to near ones: all of them are enumerated."""
 LARGEST_DOMAIN = 2**31
 """So many combinations one answer may have; where a cell is sent, its number has four bytes."""
 
@@ -167,6 +189,7 @@ async def collect_coordinator(
     if first_stage is not None and len(answers) < session.fewest:
         return after(first_stage, taken, session.fewest)
     reported = np.stack([unpack_record(codes, schema.sizes) for codes in answers.values()])
+    everybody = first_stage is not None and first_stage.n == len(answers) == len(session.parties)
     return Collected(
         schema,
         session.parties,
@@ -177,6 +200,8 @@ async def collect_coordinator(
         reported,
         None if first_stage is None else first_stage.n,
         clustered_by,
+        first_stage.known() if first_stage is not None and everybody else None,
+        session.rules < ONE_POPULATION,
     )
 
 
@@ -188,8 +213,22 @@ def check_design(design: Design) -> None:
                 f"a cluster has {matrix.size:,} combinations; at most {LARGEST_DOMAIN:,} are "
                 "allowed; ask for fewer attributes at once"
             )
+        if isinstance(matrix, ByChanges) and matrix.size > LARGEST_NEARBY:
+            raise InputError(
+                f"a cluster has {matrix.size:,} combinations; with stay at most "
+                f"{LARGEST_NEARBY:,} are allowed; give epsilon instead"
+            )
         if matrix.condition > WORST_CONDITION:
             raise InputError("nothing of the true answers would be left; randomize less")
+        if isinstance(matrix, Dense) and math.isinf(matrix.epsilon) and not matrix.betrayed():
+            # By zeros that were written down: people are told which answers they exclude.
+            if not matrix.epsilon_left <= LARGEST_EPSILON:
+                raise InputError(
+                    f"ε = {matrix.epsilon_left:.3g} between two answers that a report leaves "
+                    f"protects nobody (at most {LARGEST_EPSILON:g} is allowed): beside zeros, a "
+                    "column's other probabilities must not be nearly zero"
+                )
+            continue
         if not matrix.epsilon <= LARGEST_EPSILON:
             raise InputError(
                 f"ε = {matrix.epsilon:.3g} for one answer protects nobody (at most "
@@ -197,31 +236,83 @@ def check_design(design: Design) -> None:
             )
 
 
-def disclosures_of(what: str, schema: Schema, design: Design) -> list[Disclosure]:
-    """What a record that is reported by this design discloses."""
+def disclosures_of(
+    what: str, schema: Schema, design: Design, among: Collection[str] | None = None
+) -> list[Disclosure]:
+    """What a record that is reported by this design discloses.
+
+    ``among``: of clusters that hold one of these attributes alone.
+    """
     found: list[Disclosure] = []
     for cluster, matrix in zip(design.clusters, design.matrices, strict=True):
-        assert isinstance(matrix, KeepOrUniform)
         names = tuple(schema.names[a] for a in cluster)
-        found.append(
-            RandomizedResponse(
-                what=what,
-                attributes=names,
-                combinations=matrix.size,
-                keep=matrix.keep,
-                epsilon=matrix.epsilon,
-            )
-        )
+        if among is None or set(names) & set(among):
+            found.append(_disclosed(what, names, matrix, schema))
     return found
 
 
-def prospects_of(study: Setting, design: Design) -> list[str]:
+def _disclosed(
+    what: str, names: tuple[str, ...], matrix: RRMatrix, schema: Schema
+) -> RandomizedResponse | MatrixResponse:
+    """What one cluster discloses."""
+    if isinstance(matrix, KeepOrUniform):
+        return RandomizedResponse(
+            what=what,
+            attributes=names,
+            combinations=matrix.size,
+            keep=matrix.keep,
+            epsilon=matrix.epsilon,
+        )
+    if isinstance(matrix, ByChanges):
+        one = matrix.epsilon_of_one if len(names) > 1 else matrix.epsilon
+        least = most = matrix.probability(0)
+        excludes: tuple[Excluded, ...] = ()
+        by_answer, of_others = (one,) * len(names), None
+    else:
+        assert isinstance(matrix, Dense)
+        stays = np.diag(matrix.dense())
+        least, most, by_answer = float(stays.min()), float(stays.max()), ()
+        excludes = _excluded(matrix, schema.attributes[schema.names.index(names[0])])
+        of_others = matrix.epsilon_left if excludes else None
+    return MatrixResponse(
+        what=what,
+        attributes=names,
+        combinations=matrix.size,
+        least=least,
+        most=most,
+        epsilon=bounded(matrix.epsilon),
+        left=matrix.uncertainty / math.log2(matrix.size),
+        by_answer=by_answer,
+        excludes=excludes,
+        epsilon_left=of_others,
+    )
+
+
+def _excluded(matrix: Dense, attribute: Attribute) -> tuple[Excluded, ...]:
+    """For every report that excludes answers: which."""
+    possible, names = matrix.weights > 0, attribute.categories
+    return tuple(
+        Excluded(
+            report=names[report],
+            answers=tuple(names[k] for k in np.flatnonzero(~possible[:, report])),
+        )
+        for report in range(matrix.size)
+        if possible[:, report].any() and not possible[:, report].all()
+    )
+
+
+def prospects_of(study: Setting, design: Design) -> list[Prospect]:
     """What so many people, who answer by this design, are too few for."""
     sizes, n = study.schema.sizes, study.expected
     largest = max(math.prod(sizes[a] for a in cluster) for cluster in design.clusters)
     what = A_RECORD if len(design.clusters) == 1 else AN_ATTRIBUTE
     errors = design_pair_errors(design, n, guessed_shares(sizes))
     return [*of_combinations(what, largest, n), *of_randomizing(errors, n)]
+
+
+def largest_answer_bytes(study: Setting) -> int:
+    """No message is longer than a list of all parties' keys and names."""
+    return HEAD_BYTES + CODE_BYTES * len(study.schema.sizes) + MEMBER_BYTES * study.parties
 
 
 class FixedDesign(StudyProtocol, frozen=True):
@@ -237,13 +328,13 @@ class FixedDesign(StudyProtocol, frozen=True):
         """The design must make sense, and what is reported must be estimable."""
         check_design(self.design(study.schema))
 
-    def prospects(self, study: Setting) -> list[str]:
+    def prospects(self, study: Setting) -> list[Prospect]:
         """Too many combinations for so many people, or too much randomizing."""
         return prospects_of(study, self.design(study.schema))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """No message is longer than a list of all parties' keys and names."""
-        return HEAD_BYTES + CODE_BYTES * len(study.schema.sizes) + MEMBER_BYTES * study.parties
+        return largest_answer_bytes(study)
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """Each cluster, seen under the party's name."""

@@ -9,14 +9,17 @@ Exact counts are published, so a cell of size 1 shows that such a person exists.
 that in two ways, which are not in the paper:
 
 * ``noise_epsilon``: nobody sees an exact count, not even the coordinator. Whatever is published is
-  (ε, δ)-private even if a share ``noise_corrupt`` of the parties pool all they know.
+  (ε, δ)-private even if a share ``noise_corrupt`` of the parties pool all they know. ``noise`` is
+  "laplace" (if not given) or "gaussian", with ``noise_delta``.
 * ``suppress_below``: the sum goes to the coordinator alone, which sees the exact counts and
   publishes the tables without the small ones (and without what would give those away by the
-  published numbers alone; the rule by which it chooses is public, and gives some away).
+  published numbers alone, of three attributes at a time; the rule by which it chooses is public,
+  and gives some away). Whoever takes part is not held up by it: one party that adds something else
+  than its record can have all counts shown, and takes off what it added.
 """
 
 import math
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -27,26 +30,16 @@ from mpc_rr.estimation.suppression import fault, suppress
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Caution, Disclosure, ExactSum, NoisySum
-from mpc_rr.privacy.graph_parameters import LEAST_OTHERS
-from mpc_rr.privacy.noise import NoiseShares
+from mpc_rr.privacy.noise_families import DELTA, Noise, by_family, epsilon_for, noise_of
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.prospects import of_noise, of_suppression
-from mpc_rr.protocols.sums.choice import Summed, Summing
+from mpc_rr.protocols.prospects import Prospect, of_noise, of_other_noise, of_suppression
+from mpc_rr.protocols.sums.choice import Summed
+from mpc_rr.protocols.sums.noisy import NoisySumming
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Record, Schema
 
-MOST_CORRUPT = 0.5
-"""The share of parties that noise withstands unless the study says otherwise."""
-TRUSTED_WITH_COUNTS = Caution(
-    "The coordinator sees exact counts, and is trusted to publish no small one.",
-    "noise_epsilon in [protocol]",
-)
-RULE_IS_PUBLIC = Caution(
-    "Small counts are hidden from whoever has the published numbers alone. Which others are hidden "
-    "with them follows from a public rule: who works through it may find some small ones exactly.",
-    "noise_epsilon in [protocol]",
-)
+INSTEAD_OF_HIDING = "noise_epsilon in [protocol]"
 
 
 class PublishedTables(Message, frozen=True):
@@ -65,12 +58,12 @@ class PublishedTables(Message, frozen=True):
         return layout.tables(np.frombuffer(self.cells, dtype="<i8"))
 
 
-class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
+class ExactPairs(NoisySumming, frozen=True, tag="exact_pairs"):
     """``[protocol] name = "exact_pairs"``; all options may be left out."""
 
-    noise_epsilon: float | None = None
-    noise_corrupt: float | None = None
     suppress_below: int | None = None
+    noise: Literal["laplace", "gaussian"] | None = None
+    noise_delta: float | None = None
 
     def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
@@ -80,18 +73,15 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         """The options must make sense."""
         parties = study.parties
         self.check_sum(study)
-        if self.noise_corrupt is not None and not 0 <= self.noise_corrupt < 1:
-            raise InputError(f"noise_corrupt lies between 0 and 1, not {self.noise_corrupt}")
+        self._check_options_of_noise(parties)
         if self.noise_epsilon is not None:
-            self._agreed_noise(study)
-            self._check_hidden_among_enough(study)
-            if self.suppress_below is not None:
-                raise InputError(
-                    "noise_epsilon and suppress_below exclude each other: noisy counts need no "
-                    "suppression"
-                )
-        elif self.noise_corrupt is not None:
-            raise InputError("noise_corrupt goes with noise_epsilon, and only with it")
+            self.agreed_noise(study)
+        self.check_noise(study)
+        if self.noise_epsilon is not None and self.suppress_below is not None:
+            raise InputError(
+                "noise_epsilon and suppress_below exclude each other: noisy counts need no "
+                "suppression"
+            )
         if self.suppress_below is not None and self.suppress_below < 2:
             raise InputError(f"suppress_below must be 2 or more, not {self.suppress_below}")
         if self.suppress_below is not None and self.suppress_below > parties:
@@ -100,40 +90,52 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                 "nothing could be published"
             )
 
-    def prospects(self, study: Setting) -> list[str]:
+    def _check_options_of_noise(self, parties: int) -> None:
+        """`InputError` if they are given without the noise, or a δ that does not suit it."""
+        for option in ("noise", "noise_delta"):
+            if self.noise_epsilon is None and getattr(self, option) is not None:
+                raise InputError(f"{option} goes with noise_epsilon, and only with it")
+        if self.noise_delta is None:
+            return
+        if self.noise != "gaussian":
+            raise InputError('noise_delta goes with noise = "gaussian", and only with it')
+        if not 0 < self.noise_delta < 1 / parties:
+            raise InputError(
+                f"noise_delta lies between 0 and {1 / parties:.3g}, one in the number of parties, "
+                f"not {self.noise_delta}: else one of them might be laid open whole"
+            )
+
+    def prospects(self, study: Setting) -> list[Prospect]:
         """Noise that covers the counts, or small counts that are most of them."""
         layout, n = PairLayout(study.schema.sizes), study.expected
-        found, noise = super().prospects(study), self._agreed_noise(study)
+        found, noise = super().prospects(study), self.agreed_noise(study)
         if noise is not None:
             people = n * len(layout.pairs) / layout.cells
-            found += of_noise(noise.standard_deviation(n), people, noise.epsilon)
+            found += of_noise(noise.standard_deviation(n), people, epsilon_for(noise, people, n))
+            found += self._of_the_other_noise(noise, _changed(layout), n)
         if self.suppress_below is not None:
             cells = [math.prod(study.schema.sizes[a] for a in pair) for pair in layout.pairs]
             found += of_suppression(self.suppress_below, n, cells)
         return found
 
-    def _check_hidden_among_enough(self, study: Setting) -> None:
-        """`InputError` if a malicious coordinator could have sums with too little noise."""
-        parties = study.parties
-        others = self.options_in(study).plan(parties).others if self.malicious(study) else None
-        if others is not None and others < LEAST_OTHERS:
-            raise InputError(
-                f"with {parties} parties a malicious coordinator could get sums over fewer than "
-                f'{LEAST_OTHERS + 1}, with too little noise; take sum = "secure_sum", more '
-                'parties, or trust it with coordinator = "semi-honest" in [protocol.masking]'
-            )
+    def _of_the_other_noise(self, noise: Noise, changed: int, n: int) -> list[Prospect]:
+        """That the other kind of noise would be much smaller."""
+        kinds = by_family(noise.epsilon, self._delta, changed, noise.honest, noise.cells)
+        family, smaller = next(iter(kinds.items()))
+        sizes = smaller.standard_deviation(n), noise.standard_deviation(n)
+        return of_other_noise(family, *sizes, (smaller.delta, noise.delta))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum, or all tables."""
         layout, parties = PairLayout(study.schema.sizes), study.parties
-        modulus = self._modulus(parties, self._agreed_noise(study))
+        modulus = self._modulus(parties, self.agreed_noise(study))
         sums = self.largest_sum_message(study, layout.cells, modulus)
         return HEAD_BYTES + 8 * layout.cells + sums
 
     def disclosures(self, study: Setting) -> list[Disclosure]:
         """No ε bounds what an exact count may tell about one person; noise has its own."""
         names = study.schema.names
-        noise = self._agreed_noise(study)
+        noise = self.agreed_noise(study)
         if noise is None:
             return [
                 ExactSum(
@@ -146,30 +148,34 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
                     **self.total_over(study),
                 )
             ]
+        # Another answer changes two cells of each table that the attribute is in.
+        whole, one = _changed(PairLayout(study.schema.sizes)), 2 * (len(names) - 1)
+        each = noise.of_one_answer(one)
+        more = noise.chance_beyond(whole, noise.epsilon), noise.chance_beyond(one, each)
         return [
             NoisySum(
                 what="noisy counts of pairs",
                 attributes=names,
                 epsilon=noise.epsilon,
                 delta=noise.delta,
-                withstands=self._withstands(study),
+                withstands=self.withstands(study),
                 honest_coordinator=self.trusts_coordinator(study),
                 **self.total_over(study),
-                by_answer=(self._of_one_answer(noise, study),) * len(names),
+                by_answer=(each,) * len(names),
+                beyond=max(more),
             )
         ]
 
-    def _of_one_answer(self, noise: NoiseShares, study: Setting) -> float:
-        """Another answer changes two cells of each table that the attribute is in."""
-        changed = 2 * (len(study.schema.names) - 1)
-        return noise.epsilon * changed / noise.sensitivity
+    @property
+    def _delta(self) -> float:
+        return DELTA if self.noise_delta is None else self.noise_delta
 
     def cautions(self, study: Setting) -> list[Caution]:
         """Among them, what exact counts show."""
         if self.noise_epsilon is not None:
             return super().cautions(study)
         if self.suppress_below is not None:
-            return [TRUSTED_WITH_COUNTS, RULE_IS_PUBLIC, *super().cautions(study)]
+            return [*_of_hiding(self.suppress_below), *super().cautions(study)]
         text = (
             "Exact counts are published: a count of 1 shows that somebody with just these answers "
             "took part."
@@ -177,26 +183,16 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         prevented = "noise_epsilon or suppress_below in [protocol]"
         return [Caution(text, prevented), *super().cautions(study)]
 
-    def _corrupt(self, parties: int) -> int:
-        """How many of so many parties the noise withstands, if they pool what they know."""
-        share = MOST_CORRUPT if self.noise_corrupt is None else self.noise_corrupt
-        return math.floor(share * parties)
+    def agreed_noise(self, study: Setting) -> Noise | None:
+        """The noise of a run in which no more stay than must.
 
-    def _withstands(self, study: Setting) -> int:
-        """How many may pool what they know, in a run in which no more come than must.
-
-        The noise is still there if so many do, and the masks are still on.
+        In a secure sum, Laplace noise is reckoned for those who come. The Gaussian differs a little
+        with their number, in what one answer costs, too: it is reckoned for the fewest.
         """
-        masks = self.masks_withstand(study)
-        if masks is None:
-            known = study.members is not None
-            return self._corrupt(study.parties if known else study.fewest)
-        return min(masks, self._corrupt(study.expected))
-
-    def _agreed_noise(self, study: Setting) -> NoiseShares | None:
-        """The noise of a run in which no more stay than must."""
         layout, masked = PairLayout(study.schema.sizes), self.masked(study.expected)
         parties, staying = (study.expected, study.fewest) if masked else (study.parties, None)
+        if self.noise == "gaussian" and not masked:
+            parties = study.fewest
         return self._noise(layout, parties, staying, malicious=self.malicious(study))
 
     def _noise(
@@ -206,32 +202,28 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         staying: int | None = None,
         *,
         malicious: bool = False,
-    ) -> NoiseShares | None:
-        """Another record changes two cells of each table by one.
-
-        ``staying``: so many of the parties surely stay until the end; all, if not given.
-        ``malicious``: the coordinator of a masked sum may be.
-        """
+    ) -> Noise | None:
+        """Another record changes two cells of each table by one."""
         if self.noise_epsilon is None:
             return None
-        honest = max(1, (staying or parties) - self._corrupt(parties))
-        if malicious:
-            # It can have sums over groups of honest parties, each with its share of the noise.
-            honest = min(honest, LEAST_OTHERS + 1)
-        return NoiseShares(self.noise_epsilon, 2 * len(layout.pairs), honest, layout.cells)
+        honest = self.honest(parties, staying, malicious=malicious)
+        family = self.noise or "laplace"
+        changed, cells = _changed(layout), layout.cells
+        return noise_of(family, self.noise_epsilon, self._delta, changed, honest, cells)
 
-    def _modulus(self, parties: int, noise: NoiseShares | None) -> int:
+    def _modulus(self, parties: int, noise: Noise | None) -> int:
         """Above any sum; with noise twice that, as it may be negative. Masks: a power of two."""
         least = parties + 1
-        if noise is not None:  # beyond the bound, noise falls by e with every scale
-            spare = math.ceil(noise.scale * math.log(noise.cells))
-            least = 2 * (parties + noise.bound(parties) + spare) + 2
-        return 1 << (least - 1).bit_length() if self.masked(parties) else least
+        if noise is not None:
+            least = 2 * (noise.unit * parties + noise.farthest(parties)) + 2
+        return self.modulus_for(parties, least)
 
-    def _noise_of(self, session: AnySession, layout: PairLayout) -> NoiseShares | None:
+    def _noise_of(self, session: AnySession, layout: PairLayout) -> Noise | None:
         staying = session.fewest if self.masked(session.most) else None
-        malicious = self.malicious(session)
-        return self._noise(layout, self.crowd(session), staying, malicious=malicious)
+        malicious, parties = self.malicious(session), self.crowd(session)
+        if self.noise == "gaussian" and staying is None:
+            parties = session.fewest
+        return self._noise(layout, parties, staying, malicious=malicious)
 
     def _cells(self, layout: PairLayout, parties: int) -> int:
         """A masked sum without noise leaves out what follows from the rest."""
@@ -246,13 +238,13 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         free = self._cells(layout, session.most) < layout.cells
         vector = layout.free_vector(record) if free else layout.indicator(record)
         if noise is not None:
-            noisy = vector.astype(np.int64) + noise.draw(session.rng.fork("noise"))
+            noisy = vector.astype(np.int64) * noise.unit + noise.draw(session.rng.fork("noise"))
             vector = (noisy % modulus).astype(np.uint64)
         confided = self.suppress_below is not None
         total = await self.add_party(
             session, vector, modulus,
             confided=confided,
-            least_others=LEAST_OTHERS if noise and self.malicious(session) else 0,
+            least_others=self.least_others(session),
         )  # fmt: skip
         if not confided:
             return self._counts(session, schema, total, noise)
@@ -297,7 +289,7 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
         return PairCounts(published.n, schema, tables, suppressed_below=below)
 
     def _counts(
-        self, session: AnySession, schema: Schema, total: Summed, noise: NoiseShares | None
+        self, session: AnySession, schema: Schema, total: Summed, noise: Noise | None
     ) -> PairCounts:
         layout, n = PairLayout(schema.sizes), total.n
         if noise is None:
@@ -312,8 +304,37 @@ class ExactPairs(Summing, frozen=True, tag="exact_pairs"):
             (total.values.tobytes(), n),
             lambda: _noisy_tables(layout, total, noise),
         )
-        deviation = noise.standard_deviation(n)
-        return PairCounts(n, schema, tables, noise=deviation, lost=total.lost)
+        deviation, tails = noise.standard_deviation(n), noise.tails
+        return PairCounts(n, schema, tables, noise=deviation, tails=tails, lost=total.lost)
+
+
+def _changed(layout: PairLayout) -> int:
+    """In how many cells another record may count: two of each table."""
+    return 2 * len(layout.pairs)
+
+
+def _of_hiding(below: int) -> list[Caution]:
+    counts = "of 1" if below == 2 else f"from 1 to {below - 1}"
+    return [
+        Caution(
+            "The coordinator sees exact counts, and is trusted to publish none that is below "
+            f"{below} (suppress_below).",
+            INSTEAD_OF_HIDING,
+        ),
+        Caution(
+            f"Counts {counts} are hidden from whoever takes the published numbers alone, of three "
+            "attributes at a time; whether those of four and more together tell one is not "
+            "checked. Which others are hidden with them follows from a public rule: who works "
+            "through it may find some exactly.",
+            INSTEAD_OF_HIDING,
+        ),
+        Caution(
+            "Small counts are not hidden from those who take part. One dishonest party can add so "
+            "much to the counts, unnoticed, that all of them are shown, and takes that off again; "
+            "parties that pool what they know take off their own answers.",
+            INSTEAD_OF_HIDING,
+        ),
+    ]
 
 
 def _exact_tables(layout: PairLayout, values: Counts, n: int) -> list[Counts]:
@@ -323,10 +344,11 @@ def _exact_tables(layout: PairLayout, values: Counts, n: int) -> list[Counts]:
     return checked_tables(tables, layout, n)
 
 
-def _noisy_tables(layout: PairLayout, total: Summed, noise: NoiseShares) -> list[Counts]:
-    """The tables of a sum with noise in it."""
-    negative = total.values > total.modulus // 2
-    tables = layout.tables(np.where(negative, total.values - total.modulus, total.values))
+def _noisy_tables(layout: PairLayout, total: Summed, noise: Noise) -> list[Counts]:
+    """The tables of a sum with noise in it, rounded to whole people."""
+    values = total.values.astype(np.int64)
+    values = np.where(values > total.modulus // 2, values - total.modulus, values)
+    tables = layout.tables((values + noise.unit // 2) // noise.unit)
     wrong = layout.beyond_noise(
         tables, total.n, lambda cells, times: noise.bound(total.n, cells, times)
     )

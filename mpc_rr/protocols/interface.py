@@ -15,6 +15,7 @@ from mpc_rr.errors import InputError, all_quoted
 from mpc_rr.network.envelope import AMONG_PARTIES, Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import AnyDisclosure, Caution, Disclosure
+from mpc_rr.protocols.prospects import Prospect
 from mpc_rr.publication.cautions import cautions_of
 from mpc_rr.publication.ending import AbstractStruct, Ending, Setting
 from mpc_rr.publication.parts import Note
@@ -95,10 +96,11 @@ class StudyProtocol(
         """What whoever agrees to take part, or reads the result, must know of its limits."""
         return ()
 
-    def prospects(self, study: Setting) -> Sequence[str]:  # noqa: ARG002
+    def prospects(self, study: Setting) -> Sequence[Prospect]:  # noqa: ARG002
         """What this study is too small, or too wide, to find out, and what would help.
 
-        Sentences for whoever plans it: ``mpc-rr check``, and before a study begins.
+        Said to whoever plans it (``mpc-rr check``, and before a study begins), and to whoever is
+        asked to take part.
         """
         return ()
 

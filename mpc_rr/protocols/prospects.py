@@ -1,15 +1,20 @@
 """What `mpc-rr check` says of studies that are too small, or too wide, for what they ask.
 
-Each function gives the sentences for one reason, or none: with the numbers, and what would help.
+Each function gives the prospects for one reason, or none: for whoever plans the study with the
+numbers and what would help, for whoever answers with what her answers may be in vain for.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 
+from mpc_rr.errors import quoted
 from mpc_rr.estimation.distribution import relative_error_if_uniform, respondents_needed
 from mpc_rr.estimation.prospects import (
     chance_of_untold_pairs,
+    expected_untold,
     people_for_all_pairs,
+    people_for_expected,
     untold_pairs,
 )
 from mpc_rr.publication.reports import MOST_WEIGHED
@@ -18,35 +23,106 @@ TOO_WRONG = 2.0
 """A share that is wrong by twice itself is "too big to be acceptable" (000 §3.2)."""
 MISPLACED = 0.5
 """The share of people in wrong cells from which on a table is said to tell little."""
+MUCH_SMALLER = 1.5
+"""How many times smaller another kind of noise would have to be to be pointed out."""
 RATHER_NOT = 0.05
 """The probability that a pair gets no table from which on that is foretold."""
+
+
+SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """Something that a study is too small, or too wide, to find out."""
+
+    text: str
+    """For whoever plans it: with the numbers, and with what would help."""
+    in_vain: str = ""
+    """For whoever answers: what her answers may be in vain for; nothing if she need not care."""
+
+    @property
+    def of_first_stage(self) -> "Prospect":
+        """The same of the stage in which dependences are found."""
+        return Prospect(*(text and f"To find dependences: {text}" for text in astuple(self)))
+
+
+def of_own_budgets(
+    own: Mapping[str, float], told: Mapping[str, float], together: str
+) -> list[Prospect]:
+    """Where an answer costs more than the budget that the study file gives it by itself."""
+    dearer = [name for name, epsilon in own.items() if told.get(name, 0.0) > epsilon * (1 + SAME)]
+    return [Prospect(DEARER.format(quoted(n), own[n], together, told[n])) for n in dearer]
 
 
 A_RECORD = "A record has {:,} combinations of answers"
 AN_ATTRIBUTE = "An attribute has {:,} possible answers"
 A_CLUSTER = "A cluster may have {:,} combinations of answers"
 
+DEARER = "{} has a budget of its own, ε = {:.3g}, but {}: its answer may cost up to ε = {:.3g}."
+TOO_FEW_FOR_COMBINATIONS = (
+    "{:,} people are expected for {:,} combinations of answers: how often a single combination "
+    "occurs can hardly be found out."
+)
+TOO_RANDOM = (
+    "For {:,} people the answers are randomized so much that tables of two questions will tell "
+    "little of how their answers depend on each other."
+)
+UNTOLD = (
+    "Of {1:,} pairs of questions, {0:.1f} are expected to be answered together by nobody: how "
+    "these depend on each other will not be known."
+)
+SPARSE = (
+    "{:.1f} answers about each table are expected, and a table has up to {:,} cells: most of these "
+    "can hardly be told."
+)
+DROWNED = (
+    "The noise that is added is larger than the average count: most counts will not be told from 0."
+)
+HIDDEN = (
+    "In {:,} of {:,} tables many counts will be too small to be shown: they, and others with them, "
+    "are hidden."
+)
+NUMBERS_DROWNED = (
+    "The noise that is added is so large that the means of most groups cannot be told."
+)
+SMALL_GROUPS = "Most groups will be too small for their means to be shown."
+ONE_GROUP = (
+    "All people will make one group: how what they might be known by goes with their confidential "
+    "answers will not be found out."
+)
+NOBODY_MAY_LEAVE = (
+    "If somebody leaves once the groups are made, the study may end without a result, after you "
+    "have disclosed what it asks."
+)
+NOT_ADDED_UP = (
+    "If fewer than {:,} of the {:,} parties remain, the study ends without a result, though it "
+    "says that {:,} are enough."
+)
 
-def of_combinations(what: str, combinations: int, n: int) -> list[str]:
+
+def of_combinations(what: str, combinations: int, n: int) -> list[Prospect]:
     """Too many combinations for so many people, or for weights."""
     found, there_are = [], what.format(combinations)
     error = relative_error_if_uniform(combinations, n)
     if error > TOO_WRONG:
         enough = respondents_needed(combinations, TOO_WRONG)
-        found.append(
+        text = (
             f"{there_are}, and {n:,} people are expected. Even if all were equally frequent and "
             f"nothing were randomized, the share of one could be wrong by {error:.0%} of itself. "
             f"For {TOO_WRONG:.0%}, {enough:,} people are needed, or fewer or coarser questions."
         )
+        found.append(Prospect(text, TOO_FEW_FOR_COMBINATIONS.format(n, combinations)))
     if combinations > MOST_WEIGHED:
-        found.append(
+        text = (
             f"{there_are}, more than the {MOST_WEIGHED:,} whose shares can be worked out: reports "
             "of so many get no weights by RR-Adjustment."
         )
+        found.append(Prospect(text))
     return found
 
 
-def of_randomizing(errors: Iterable[float], n: int) -> list[str]:
+def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
     """Tables that randomizing leaves little of; ``errors``: what it adds to each, in L1."""
     known = list(errors)
     misplaced = math.fsum(known) / len(known) / 2
@@ -62,11 +138,16 @@ def of_randomizing(errors: Iterable[float], n: int) -> list[str]:
         text += f" For {MISPLACED:.0%}, about {enough:,} people are needed, or"
     else:
         text += " What would help:"
-    return [f"{text} a larger budget or coarser answers; `mpc-rr plan` compares designs."]
+    text += " a larger budget or coarser answers; `mpc-rr plan` compares designs."
+    return [Prospect(text, TOO_RANDOM.format(n))]
 
 
-def of_views(attributes: int, views: Sequence[Sequence[int]], n: int) -> list[str]:
+def of_views(
+    attributes: int, views: Sequence[Sequence[int]], n: int, weights: Sequence[int]
+) -> list[Prospect]:
     """Pairs that may be in no answered view."""
+    if len(set(weights)) > 1:
+        return _of_mixed_views(dict(zip(map(frozenset, views), weights, strict=True)), n)
     pairs, together = math.comb(attributes, 2), len(views[0])
     holding = sum({0, 1} <= set(view) for view in views)
     untold = untold_pairs(pairs, len(views), holding, n)
@@ -82,10 +163,28 @@ def of_views(attributes: int, views: Sequence[Sequence[int]], n: int) -> list[st
         f"With {enough:,} people the probability of any is below {RATHER_NOT:.0%}; larger groups "
         "(together) need fewer."
     )
-    return [text]
+    return [Prospect(text, UNTOLD.format(untold, pairs))]
 
 
-def of_answers(cells: int, answers: float, together: int) -> list[str]:
+def _of_mixed_views(weights: Mapping[frozenset[int], int], n: int) -> list[Prospect]:
+    """The same where some answer one attribute, and pairs are not drawn alike."""
+    total = sum(weights.values())
+    chances = [weight / total for view, weight in weights.items() if len(view) == 2]
+    untold = expected_untold(chances, n)
+    if not untold > RATHER_NOT:
+        return []
+    enough = people_for_expected(chances, RATHER_NOT)
+    alone = "one attribute or " if len(chances) < len(weights) else ""
+    text = (
+        f"Each of the {n:,} people answers {alone}one of {len(chances):,} pairs of attributes. "
+        f"{untold:.1f} of the pairs are expected to be in no answered group, and will have no "
+        f"table. With {enough:,} people who draw like this it would be {RATHER_NOT:g} or less; a "
+        "larger budget or coarser answers let more of them answer pairs."
+    )
+    return [Prospect(text, UNTOLD.format(untold, len(chances)))]
+
+
+def of_answers(cells: int, answers: float, together: int) -> list[Prospect]:
     """Fewer answers than cells in a table."""
     if answers >= cells:
         return []
@@ -94,24 +193,39 @@ def of_answers(cells: int, answers: float, together: int) -> list[str]:
         "about each table are expected: fewer than cells. More people, coarser answers or fewer "
         "attributes would fill it."
     )
-    return [text]
+    return [Prospect(text, SPARSE.format(answers, cells))]
 
 
-def of_noise(deviation: float, people: float, epsilon: float) -> list[str]:
-    """Noise that is larger than what it is added to."""
+def of_noise(deviation: float, people: float, enough: float | None) -> list[Prospect]:
+    """Noise that is larger than what it is added to; ``enough``: an ε at which it would not be."""
     if deviation <= people:
         return []
     times = deviation / people
+    wider = "" if enough is None else f", or noise_epsilon = {enough:.2g},"
     text = (
         f"The noise in each count has a standard deviation of {deviation:.1f} people, and "
         f"{people:.1f} are in a cell on average: most counts cannot be told from 0. With about "
-        f"{times:.1f} times as many people, or noise_epsilon = {epsilon * times:.2g}, the noise "
-        "would be as large as the average count; coarser answers and fewer attributes help, too."
+        f"{times:.1f} times as many people{wider} the noise would be as large as the average "
+        "count; coarser answers and fewer attributes help, too."
     )
-    return [text]
+    return [Prospect(text, DROWNED)]
 
 
-def of_suppression(below: int, n: int, cells: Sequence[int]) -> list[str]:
+def of_other_noise(
+    kind: str, smaller: float, deviation: float, deltas: tuple[float, float]
+) -> list[Prospect]:
+    """The other kind of noise would be much smaller."""
+    if deviation < MUCH_SMALLER * smaller:
+        return []
+    text = (
+        f'The noise in each count has a standard deviation of {deviation:.1f} people. noise = "'
+        f'{kind}" in [protocol] would bring that to {smaller:.1f} at the same ε (with δ = '
+        f"{deltas[0]:.1g} instead of {deltas[1]:.1g})."
+    )
+    return [Prospect(text)]
+
+
+def of_suppression(below: int, n: int, cells: Sequence[int]) -> list[Prospect]:
     """Tables of which most will be hidden."""
     sparse = [size for size in cells if n / size < below]
     if not sparse:
@@ -122,21 +236,49 @@ def of_suppression(below: int, n: int, cells: Sequence[int]) -> list[str]:
         "will be hidden, and others with them. More people or coarser answers would show more; "
         f"{below * max(sparse):,} people bring the average to {below} in every table."
     )
-    return [text]
+    return [Prospect(text, HIDDEN.format(len(sparse), len(cells)))]
 
 
-def of_groups(k: int, n: int, fewest: int) -> list[str]:
+def of_noisy_numbers(deviation: float, people: float, n: int) -> list[Prospect]:
+    """Noise that leaves the means of most groups open; all in what one person may add."""
+    if deviation <= people / 4:
+        return []
+    times = 4 * deviation / people
+    text = (
+        f"The noise in each sum has a standard deviation of {deviation:.3g} times what one person "
+        f"may add, and {people:,.1f} of the {n:,} people are in a group on average: most means "
+        f"cannot be told. With about {times:.2g} times as many people, or {times:.2g} times the "
+        "noise_epsilon, they could; fewer numbers and fewer categories help, too."
+    )
+    return [Prospect(text, NUMBERS_DROWNED)]
+
+
+def of_small_groups(below: int, n: int, groups: int) -> list[Prospect]:
+    """Groups of which most will be hidden."""
+    if not groups or n / groups >= below:
+        return []
+    text = (
+        f"{n:,} people in {groups:,} groups are {n / groups:.1f} in each on average, fewer than "
+        f"suppress_below = {below}: most will be hidden. {below * groups:,} people bring the "
+        f"average to {below}."
+    )
+    return [Prospect(text, SMALL_GROUPS)]
+
+
+def of_groups(k: int, n: int, fewest: int) -> list[Prospect]:
     """One group only; or a minimum that no group may be lost from."""
     found = []
     if n < 2 * k:
-        found.append(
+        text = (
             f"{n:,} people make one group of k = {k}: the release gives all of them the same "
             f"quasi-identifiers. {2 * k:,} people, or a smaller k, make two."
         )
+        found.append(Prospect(text, ONE_GROUP))
     if 0 < n - fewest < k:
-        found.append(
+        text = (
             f"minimum = {fewest:,} lets {n - fewest:,} of the {n:,} leave, but whoever leaves once "
             f"the groups are made takes a group of at least {k} along: the study would end. "
             f"minimum = {n - k:,} or less lets a group go."
         )
+        found.append(Prospect(text, NOBODY_MAY_LEAVE))
     return found

@@ -1,6 +1,7 @@
 """RR on each attribute (paper 000 §4.1): dependences from answers randomized one by one.
 
-1. Each party randomizes each of its answers by itself, once and for all, and reports them.
+1. Each party randomizes each of its answers by itself, once and for all, and reports them. All
+   have one budget, or single ones a budget or a matrix of their own (``each``).
 2. The coordinator counts how often each pair of randomized answers was reported and announces the
    tables; they are in the transcript, where anybody can count again.
 3. Eq. (2), applied to both attributes of a pair, undoes the randomization.
@@ -10,13 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mpc_rr.estimation.designs import Design, rr_independent
+from mpc_rr.estimation.designs import Design, one_by_one
 from mpc_rr.estimation.pairs import Counts, PairLayout
-from mpc_rr.estimation.planning import chosen_keep
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.network.session.shared import digest_of
 from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.protocols.budgets import Own, by_budget, matrices_of
 from mpc_rr.protocols.collection import (
     check_design,
     disclosures_of,
@@ -24,6 +25,7 @@ from mpc_rr.protocols.collection import (
     unpack_record,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
+from mpc_rr.protocols.prospects import Prospect
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
 from mpc_rr.publication.reports import CODE_BYTES, pack_record
@@ -51,22 +53,23 @@ class ReportedPairs(Message, frozen=True):
 
 
 class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
-    """``[protocol] name = "rr_each_attribute"`` with either ``keep`` or ``epsilon``."""
+    """``[protocol] name = "rr_each_attribute"`` with ``keep`` or ``epsilon``, and ``each``."""
 
     keep: float | None = None
     epsilon: float | None = None
+    each: dict[str, Own] | None = None
 
     messages: ClassVar[tuple[type[Message], ...]] = (FirstAnswer,)
 
     def design(self, schema: Schema) -> Design:
         """Each attribute by itself."""
-        return rr_independent(schema.sizes, chosen_keep(self.keep, self.epsilon, schema.sizes))
+        return one_by_one(matrices_of(schema, self.each, by_budget(self.keep, self.epsilon)))
 
     def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
         check_design(self.design(study.schema))
 
-    def prospects(self, study: Setting) -> list[str]:
+    def prospects(self, study: Setting) -> list[Prospect]:
         """As of any answers that are randomized one by one."""
         return prospects_of(study, self.design(study.schema))
 
@@ -120,9 +123,8 @@ class RREachAttribute(StudyProtocol, frozen=True, tag="rr_each_attribute"):
         wrong = layout.inconsistency(tables, message.n)
         if wrong is not None:
             raise ValueError(wrong)
-        keep = chosen_keep(self.keep, self.epsilon, schema.sizes)
-        keeps = (keep,) * len(schema.sizes)
-        return RandomizedPairs(message.n, schema, tables, keeps, together=False)
+        matrices = self.design(schema).matrices
+        return RandomizedPairs(message.n, schema, tables, matrices, together=False)
 
 
 def count_pairs(reported: Counts, sizes: tuple[int, ...]) -> bytes:

@@ -1,6 +1,7 @@
 """RR on pairs, then a secure sum (paper 000 §4.3): dependences without anybody's true answers.
 
-1. Each party randomizes each pair of its answers as one value, once and for all.
+1. Each party randomizes each pair of its answers as one value, once and for all, with the sum of
+   what the two may spend: the same for all attributes, or what each has of its own (``each``).
 2. It writes the randomized values as one vector with a 1 in its cell of each pair's table.
 3. The secure sum adds the vectors of all parties: everybody learns how often each randomized pair
    was reported, nobody who reported it. A second sum without somebody would show what that party
@@ -21,15 +22,16 @@ import numpy as np
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.estimation.planning import chosen_keep, keep_or_uniform_error
+from mpc_rr.estimation.planning import table_error
 from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Disclosure, RandomizedSum
+from mpc_rr.protocols.budgets import Own, by_budget, check_budgets_only, matrices_of, own_matrices
 from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import checked_tables
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.prospects import of_randomizing
+from mpc_rr.protocols.prospects import Prospect, of_own_budgets, of_randomizing
 from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
@@ -45,6 +47,7 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     keep: float | None = None
     epsilon: float | None = None
+    each: dict[str, Own] | None = None
 
     def rounds(self, study: Setting) -> tuple[type[Message], ...]:
         """Those of the sum."""
@@ -53,21 +56,29 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
     def check(self, study: Setting) -> None:
         """The options must make sense, and leave something to estimate."""
         self.check_sum(study)
+        check_budgets_only(study.schema, self.each, "pairs of answers are randomized as one value")
         for matrix in self._matrices(study.schema):
             matrix.check_invertible()
             if not matrix.epsilon <= LARGEST_EPSILON:
                 raise InputError(f"ε = {matrix.epsilon:.3g} for a pair protects nobody")
 
-    def prospects(self, study: Setting) -> list[str]:
+    def prospects(self, study: Setting) -> list[Prospect]:
         """Each pair is randomized as one value."""
         shares = guessed_shares(study.schema.sizes)
         errors = (
-            keep_or_uniform_error(shares[pair], [matrix], study.expected)
+            table_error(shares[pair], [matrix], study.expected)
             for pair, matrix in zip(
                 PairLayout(study.schema.sizes).pairs, self._matrices(study.schema), strict=True
             )
         )
-        return [*super().prospects(study), *of_randomizing(errors, study.expected)]
+        own = own_matrices(study.schema, self.each)
+        budgets = {name: matrix.epsilon for name, matrix in own.items()}
+        (event,) = self.disclosures(study)
+        return [
+            *super().prospects(study),
+            *of_randomizing(errors, study.expected),
+            *of_own_budgets(budgets, event.answers, "is one value with each of the others"),
+        ]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """That of the sum."""
@@ -97,8 +108,8 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     def _matrices(self, schema: Schema) -> list[KeepOrUniform]:
         sizes = schema.sizes
-        keep = chosen_keep(self.keep, self.epsilon, sizes)
-        spent = [KeepOrUniform(size, keep).epsilon for size in sizes]
+        single = matrices_of(schema, self.each, by_budget(self.keep, self.epsilon))
+        spent = [matrix.epsilon for matrix in single]
         return [
             KeepOrUniform.from_epsilon(sizes[i] * sizes[j], spent[i] + spent[j])
             for i, j in PairLayout(sizes).pairs
@@ -120,8 +131,8 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     def _ending(self, layout: PairLayout, schema: Schema, total: Summed) -> RandomizedPairs:
         tables = checked_tables(layout.tables(total.values), layout, total.n, margins_agree=False)
-        keeps = tuple(matrix.keep for matrix in self._matrices(schema))
-        return RandomizedPairs(total.n, schema, tables, keeps, together=True, lost=total.lost)
+        matrices = tuple(self._matrices(schema))
+        return RandomizedPairs(total.n, schema, tables, matrices, together=True, lost=total.lost)
 
 
 def _randomize(

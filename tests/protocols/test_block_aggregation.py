@@ -372,3 +372,24 @@ def test_what_is_published_says_what_depends_on_what():
 def test_options_that_make_no_sense_are_refused(changed, says):
     with pytest.raises(InputError, match=says):
         msgspec.structs.replace(BLOCKS, **changed).check(setting(make_schema(SIZES), N))
+
+
+def test_people_who_watch_see_estimates_their_widest_interval_and_what_is_still_expected():
+    """Not the tables that untrue answers are drawn from: with a floor of 1 they stay uniform."""
+    seen = []
+
+    class Watched(Coordinator):
+        async def run(self):
+            outcome = await super().run()
+            seen.append(self.mailbox.watched)
+            return outcome
+
+    protocol = BlockAggregation(p=0.9, floor=1.0, block=12, enough=0.02)
+    simulate(make_study(N, SIZES, protocol=protocol), RECORDS, coordinator=Watched)
+    ((rows, remark),) = seen
+    shares = [share for _, share in rows]
+    assert sum(shares) == pytest.approx(1)
+    assert max(shares) - min(shares) > 0.05
+    assert all(" & " in name for name, _ in rows)
+    assert "120 answers about 6 tables; every share is known to ±" in remark
+    assert "more are expected until ±2.0% in every table" in remark

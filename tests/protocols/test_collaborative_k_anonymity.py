@@ -5,13 +5,14 @@ import os
 import msgspec
 import numpy as np
 import pytest
-from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, run
+from anonymizing import EIGHT, GROUPS, IN_GROUPS, NAMES, PEOPLE, make_scenario, make_study, run
 from helpers import Tapped, setting, telling, with_mailbox
 from scipy.stats import binom
 
 from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.party import Party
-from mpc_rr.errors import InputError, Misconduct, MpcRrError
+from mpc_rr.agents.terms import Terms
+from mpc_rr.errors import Declined, InputError, Misconduct, MpcRrError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.protocols.board.board import Block, Board
@@ -343,8 +344,8 @@ def test_a_message_that_nobody_was_asked_for_is_counted_as_unusable(monkeypatch)
         ({"quasi_identifiers": ("zip", "age", "salary")}, "'salary' cannot be confidential and"),
         ({"quasi_identifiers": ("zip", "age", "zip")}, "'zip' is named twice"),
         ({"confidential": (), "quasi_identifiers": ("zip", "age", "salary")}, "no attribute is"),
-        ({"partition": "generalization"}, "hierarchies go with partition"),
-        ({"hierarchies": {"zip": ()}}, "hierarchies go with partition"),
+        ({"partition": "generalization"}, "needs hierarchies"),
+        ({"hierarchies": {"zip": ()}, "release": "anatomy"}, "hierarchies go with partition"),
         (
             {"partition": "generalization", "hierarchies": {"salary": (5.0,)}},
             "hierarchies.salary: it is no quasi-identifier",
@@ -458,3 +459,129 @@ def test_names_beside_the_victims_are_worth_no_more_in_many_trials(partition, ho
 def test_names_that_do_decide_are_noticed(partition):
     """As before there were dice, when equal ones stood in the order of their names."""
     assert worth_of_names(partition, range(100, 200), honest=32, by_dice=False) < 1e-6
+
+
+# ── What a respondent wants for herself ────────────────────────────────────────────────────────
+
+
+def wanting(least):
+    class Wanting(Party):
+        def __init__(self, *args):
+            super().__init__(*args, terms=Terms(choices={"least_k": str(least)}))
+
+    return Wanting
+
+
+def test_who_wants_a_larger_group_leaves_before_anything_confidential_is_sent():
+    """And her group with her, whose others would be among fewer than was promised."""
+    study = {"minimum": 4}
+    outcome, ends = run(IN_GROUPS, parties={"party-2": wanting(5)}, study=study)
+    assert isinstance(ends["party-2"], Declined)
+    assert "you want to be among 5 or more" in str(ends["party-2"])
+    found = outcome.result
+    assert found.withdrawn == ("party-1", "party-3", "party-4")
+    assert sorted(values[0] for _, values in found.messages) == [40000, 43000, 45000, 48000]
+    outcome, _ = run(IN_GROUPS, parties={"party-2": wanting(4)}, study=study)
+    assert len(outcome.result.messages) == 8
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"least_k": "3"}, "from 4, which the study promises, to 8"),
+        ({"least_k": "9"}, "from 4, which the study promises, to 8"),
+        ({"mask/age": "none"}, "nothing to choose but how large her group must be"),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(choices, says):
+    with pytest.raises(InputError, match=says):
+        IN_GROUPS.check_choices(make_study(IN_GROUPS).setting, choices)
+
+
+# ── Labels of one's own ────────────────────────────────────────────────────────────────────────
+
+OWN_LABELS = {
+    "zip": ({"130": ("13053", "13068"), "148": ("14850", "14853")},),
+    "age": ((25.0, 40.0, 52.0), (40.0,)),
+}
+
+
+@pytest.mark.parametrize("partition", ["mdav", "mondrian"])
+def test_groups_of_any_partition_have_the_finest_labels_that_all_in_them_share(partition):
+    protocol = msgspec.structs.replace(IN_GROUPS, partition=partition, hierarchies=OWN_LABELS)
+    outcome, _ = run(protocol)
+    rows = outcome.result.sheets()["release"]
+    assert {tuple(row[1:3]) for row in rows[1:]} == {("130", "0–39"), ("148", "40–120")}
+    published = outcome.result.publish(setting(EIGHT, 8))
+    loss = {row[0]: row for row in published.listing("loss").rows}
+    assert loss["zip"][1] == "a label"
+    assert loss["zip"][3] == pytest.approx(1 / 3)
+    assert loss["age"][3] == pytest.approx(((39 - 21) + (55 - 40)) / 2 / 34)
+
+
+def test_numbers_are_generalized_by_cut_points_of_ones_own():
+    levels = {"zip": (), "age": ((25.0, 40.0, 52.0), (40.0,))}
+    protocol = msgspec.structs.replace(IN_GROUPS, partition="generalization", hierarchies=levels)
+    outcome, _ = run(protocol)
+    rows = outcome.result.sheets()["release"]
+    assert {tuple(row[1:3]) for row in rows[1:]} == {("*", "0–39"), ("*", "40–120")}
+
+
+# ── Some left out ──────────────────────────────────────────────────────────────────────────────
+
+CROWD = [(k % 2, 20 + k % 4, 1000 * k) for k in range(16)] + [(3, 90, 99_000)]
+LEAVING_OUT = CollaborativeKAnonymity(
+    k=4, quasi_identifiers=("zip", "age"), confidential=("salary",), release="generalized",
+    partition="generalization", hierarchies={"zip": (), "age": (10.0, 50.0)}, suppress=0.06,
+)  # fmt: skip
+
+
+def test_whoever_no_group_is_near_to_is_left_out_and_others_are_told_more_exactly():
+    everybody = msgspec.structs.replace(LEAVING_OUT, suppress=None)
+    before, _ = run(everybody, records=CROWD)
+    outcome, ends = run(LEAVING_OUT, records=CROWD)
+    found = outcome.result
+    assert found.suppressed == ("party-17",)
+    assert found.withdrawn == ()
+    assert len(found.messages) == 16
+    assert found.unusable == 0
+    assert {end.digest for end in ends.values()} == {found.digest}
+    assert found.levels < before.result.levels
+    rows = found.sheets()["release"][1:]
+    assert {row[2] for row in rows} == {"20", "21", "22", "23"}  # nobody's 99,000 is there
+    assert "99000" not in {row[3] for row in rows}
+    people = found.publish(setting(EIGHT, 17)).participation
+    absent = found.participation(setting(EIGHT, 17)).absent
+    assert people is None
+    assert [(a.party, a.how) for a in absent] == [("party-17", "suppressed")]
+    assert before.result.suppressed == ()
+
+
+def test_no_more_are_left_out_than_the_study_says():
+    """A sixteenth of 17 people is nobody: then all are told as little as the farthest allows."""
+    outcome, _ = run(msgspec.structs.replace(LEAVING_OUT, suppress=0.05), records=CROWD)
+    assert outcome.result.suppressed == ()
+    assert len(outcome.result.messages) == 17
+
+
+def test_a_coordinator_cannot_leave_out_whom_it_likes():
+    def without_a_group(_, message):
+        return msgspec.structs.replace(message, groups=message.groups[1:])
+
+    lying = with_mailbox(Coordinator, telling(Partition, without_a_group))
+    _, ends = run(LEAVING_OUT, records=CROWD, coordinator=lying)
+    assert all(isinstance(end, Misconduct) for end in ends.values())
+    assert "do not hold all respondents" in str(ends["party-01"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"suppress": 1.0}, "between 0 and 1"),
+        ({"partition": "mdav"}, "suppress goes with"),
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(changed, says):
+    protocol = msgspec.structs.replace(LEAVING_OUT, **changed)
+    with pytest.raises(InputError, match=says):
+        protocol.check(make_study(protocol, count=17).setting)

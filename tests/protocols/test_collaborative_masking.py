@@ -1,5 +1,7 @@
 """Protocol 2 of paper 004: marginals first, then masks, then mapping back by rank."""
 
+import asyncio
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
-from mpc_rr.errors import InputError
+from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.board.commitment import Openings
@@ -309,3 +311,107 @@ def test_a_masked_category_must_be_one():
     )  # fmt: skip
     assert "not as many as were asked, or too large" in outcome.result.lost["party-6"]
     assert len(published_sheet(outcome.result, "release.csv").splitlines()) == 8
+
+
+# ── Deciding after seeing ──────────────────────────────────────────────────────────────────────
+
+FIGURE_2 = {  # what each respondent of the paper's Fig. 2 makes of her age and her salary
+    (28, 35000): (29, 37306), (29, 30000): (24, 27765), (21, 20000): (18, 18951),
+    (23, 27000): (19, 28151), (50, 40000): (51, 36879), (55, 43000): (50, 42631),
+    (47, 48000): (52, 45585), (49, 45000): (49, 40390),
+}  # fmt: skip
+STEP_5 = [
+    (29, 40000), (28, 27000), (21, 20000), (23, 30000),
+    (50, 35000), (49, 45000), (55, 48000), (47, 43000),
+]  # fmt: skip
+
+
+def deciding(decide, choices=None):
+    class Deciding(Party):
+        def __init__(self, *args):
+            super().__init__(*args, terms=Terms(choices=choices or {}, decide=decide))
+
+    return Deciding
+
+
+def test_figure_2_can_be_reached_by_deciding_after_the_values_were_seen():
+    seen = []
+
+    def for_one(person):
+        told = FIGURE_2[person[1:]]
+
+        def decide(asked):
+            seen.append(asked)
+            place = ("age", "salary").index(asked.attribute.name)
+            assert asked.own == person[1:][place]
+            return f"={told[place]}"
+
+        return deciding(decide)
+
+    people = {name: for_one(person) for name, person in zip(NAMES, PEOPLE, strict=True)}
+    outcome, ends = run(MASKED, parties=people)
+    assert outcome.result.released() == STEP_5
+    assert len(seen) == 16
+    for asked in seen:
+        column = 1 if asked.attribute.name == "age" else 2
+        assert asked.values == tuple(sorted(person[column] for person in PEOPLE))
+    own = ends["party-1"].own
+    assert own[0].mask == "29: your own choice, so nothing bounds what it tells of you"
+    assert own[0].candidates is None
+
+
+def test_who_does_not_decide_in_time_uses_the_recommended_mask():
+    async def slow(_):
+        await asyncio.sleep(1000)
+        return "none"
+
+    outcome, ends = run(MASKED, parties={"party-1": deciding(slow)})
+    assert len(outcome.result.records) == 8
+    assert [own.mask for own in ends["party-1"].own] == ["noise:5", "noise:5000"]
+
+
+def test_a_decision_may_take_its_time_and_be_any_mask():
+    async def thoughtful(asked):
+        await asyncio.sleep(0.5)
+        return "swap:50" if asked.attribute.name == "age" else asked.recommended
+
+    outcome, ends = run(MASKED, parties={"party-1": deciding(thoughtful)})
+    assert [own.mask for own in ends["party-1"].own] == ["swap:50", "noise:5000"]
+    assert outcome.result.lost == {}
+
+
+def test_what_is_given_beforehand_is_not_asked():
+    asked = []
+    mine = deciding(lambda what: asked.append(what) or "none", {"mask/age": "swap:10"})
+    _, ends = run(MASKED, parties={"party-1": mine})
+    assert [what.attribute.name for what in asked] == ["salary"]
+    assert ends["party-1"].own[0].mask == "swap:10"
+
+
+def test_a_rule_takes_the_first_mask_that_leaves_everybody_enough():
+    mine = choosing({"mask/age": "first:4:swap:5,swap:50,swap:100", "mask/salary": "=37306"})
+    outcome, ends = run(MASKED, parties={"party-2": mine})
+    assert ends["party-2"].own[0].mask == "swap:50"
+    assert outcome.result.records["party-2"][1][1] == 37306
+
+
+@pytest.mark.parametrize("masks", [{"age": "=20"}, {"age": "first:3:swap:5"}])
+def test_a_study_recommends_neither_a_value_nor_a_rule(masks):
+    with pytest.raises(InputError, match="recommends a mask, no value and no rule"):
+        msgspec.structs.replace(MASKED, masks=masks).check(setting(EIGHT, 8))
+
+
+def test_another_value_of_ones_own_choice_for_the_same_list_is_declined():
+    account = Account()
+    run_with = {"age": "20"}
+
+    class Same(Party):
+        def __init__(self, *args):
+            choices = {"mask/age": f"={run_with['age']}", "mask/salary": "none"}
+            super().__init__(*args, terms=Terms(account=account, choices=choices, again=True))
+
+    _, ends = run(MASKED, parties={"party-1": Same}, study={"minimum": 7})
+    assert ends["party-1"].own[0].candidates is None
+    run_with["age"] = "30"
+    _, ends = run(MASKED, parties={"party-1": Same}, study={"minimum": 7})
+    assert isinstance(ends["party-1"], Declined)

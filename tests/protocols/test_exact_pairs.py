@@ -1,5 +1,6 @@
 """Counts of pairs with noise inside the sum, or with small counts suppressed."""
 
+import dataclasses
 import math
 from functools import partial
 from typing import ClassVar
@@ -19,6 +20,7 @@ from mpc_rr.estimation.suppression import HIDDEN, suppress
 from mpc_rr.network.envelope import Envelope, SignedEnvelope
 from mpc_rr.network.session.live import LiveSession
 from mpc_rr.privacy.noise import NoiseShares
+from mpc_rr.privacy.sentences import in_words
 from mpc_rr.protocols.exact_pairs import ExactPairs, PublishedTables
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.randomness import SeededRandomness
@@ -32,6 +34,7 @@ RECORDS = [*random_records(N - 1, (2, 2, 2), seed=1), (1, 2, 1)]
 """Only the last person has value 2 of the second attribute."""
 SUPPRESSED = ExactPairs(suppress_below=4)
 NOISY = ExactPairs(noise_epsilon=3.0)
+GAUSSIAN = ExactPairs(noise_epsilon=3.0, noise="gaussian", noise_delta=1e-4)
 
 
 def run(protocol, **how):
@@ -69,25 +72,31 @@ def test_what_is_shown_is_exact():
         np.testing.assert_array_equal(shown[shown != HIDDEN], true[shown != HIDDEN])
 
 
-def test_noise_hides_every_count_and_keeps_them_roughly():
-    outcome, ends = run(NOISY)
+@pytest.mark.parametrize("noise", [NOISY, GAUSSIAN], ids=["laplace", "gaussian"])
+def test_noise_hides_every_count_and_keeps_them_roughly(noise):
+    outcome, ends = run(noise)
     result = outcome.result
     errors = np.concatenate(
         [(t - c).ravel() for t, c in zip(result.tables, crosstabs(RECORDS, SIZES), strict=True)]
     )
     assert (errors != 0).mean() > 0.5
     assert abs(errors).max() < 8 * result.noise
-    assert result.noise == pytest.approx(NOISY._noise(PairLayout(SIZES), N).standard_deviation(N))
+    assert result.noise == pytest.approx(noise._noise(PairLayout(SIZES), N).standard_deviation(N))
     for shares in result.pair_shares().values():
         assert shares.sum() == pytest.approx(1)
         assert (shares >= 0).all()
     assert {end.digest for end in ends.values()} == {result.digest}
 
 
-def test_the_noise_is_as_large_as_agreed():
+@pytest.mark.parametrize(
+    "noise",
+    [NOISY, GAUSSIAN, ExactPairs(noise_epsilon=40.0, noise="gaussian", noise_corrupt=0.0)],
+    ids=["laplace", "gaussian", "gaussian in fine units"],
+)
+def test_the_noise_is_as_large_as_agreed(noise):
     """Over 60 studies the mean square error is that of the noise, give or take a quarter (6 sd)."""
     squares, few = [], RECORDS[:5]
-    study, true = make_study(5, SIZES, protocol=NOISY), crosstabs(few, SIZES)
+    study, true = make_study(5, SIZES, protocol=noise), crosstabs(few, SIZES)
     for seed in range(60):
         result = simulate(study, few, seed=seed)[0].result
         squares += [((t - c) ** 2).mean() for t, c in zip(result.tables, true, strict=True)]
@@ -100,6 +109,34 @@ def test_the_price_of_noise_is_its_epsilon_and_a_tiny_delta():
     assert 0 < release.delta < 1e-8
     assert release.seen.startswith("by everybody, only in a total")
     assert release.seen.endswith("with noise in it")
+
+
+def test_the_price_of_gaussian_noise_is_what_the_study_says():
+    (release,) = GAUSSIAN.disclosures(setting(make_study(N, SIZES).schema, N))
+    assert (release.epsilon, release.delta) == (3.0, 1e-4)
+    noise = GAUSSIAN._noise(PairLayout(SIZES), N)
+    assert release.answers == dict.fromkeys(("a0", "a1", "a2"), noise.of_one_answer(4))
+    assert 3.0 / math.sqrt(2) < release.answers["a0"] < 3.0
+
+
+def test_gaussian_noise_suffices_if_no_more_come_than_must():
+    """Then what is stated before anybody comes is true of any run, of one answer, too."""
+    study = make_study(N, SIZES, minimum=10, protocol=GAUSSIAN)
+    noise = GAUSSIAN._noise(PairLayout(SIZES), 10)
+    assert study.disclosures[0].answers["a1"] == noise.of_one_answer(4)
+    assert simulate(study, RECORDS)[0].result.noise == noise.standard_deviation(N)
+    assert simulate(study, RECORDS[:12])[0].result.noise == noise.standard_deviation(12)
+
+
+def test_the_screen_says_how_probably_gaussian_noise_tells_more():
+    study = make_study(N, SIZES, protocol=GAUSSIAN)
+    (release,) = study.disclosures
+    assert 1e-4 < release.beyond < 2e-3
+    said = in_words(study.disclosures).split("With a probability of at most ")[1]
+    assert release.beyond <= float(said.split(",")[0]) < 2 * release.beyond
+    (laplace,) = make_study(N, SIZES, protocol=NOISY).disclosures
+    assert laplace.beyond == 0
+    assert "totals tell more" not in in_words((laplace,))
 
 
 def test_the_noise_is_for_all_that_one_record_can_change():
@@ -222,20 +259,22 @@ class Shifted(ExactPairs, frozen=True, tag="shifted"):
             def draw(self, rng):
                 shift = np.zeros(layout.cells, np.int64)
                 shift[[0, layout.sizes[1]]] = Shifting.people, -Shifting.people
-                return super().draw(rng) + shift
+                return super().draw(rng) + shift * noise.unit
 
-        return Loud(noise.epsilon, noise.sensitivity, noise.honest, noise.cells)
+        return Loud(**dataclasses.asdict(noise))
 
 
 @pytest.mark.parametrize("people", [-70, 70])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize("kind", ["masked_sum", "secure_sum"])
 def test_a_count_that_noise_does_not_explain_is_noticed_though_its_table_adds_up(
-    kind, people, monkeypatch
+    kind, noise, people, monkeypatch
 ):
     """One dishonest party of sixty had a margin of −43 and 107 accepted by all."""
     monkeypatch.setattr(Shifting, "people", people, raising=False)
     records = random_records(60, SIZES, seed=1)
-    study = make_study(60, SIZES, protocol=ExactPairs(sum=kind, noise_epsilon=6.0))
+    protocol = ExactPairs(sum=kind, noise_epsilon=6.0, noise=noise)
+    study = make_study(60, SIZES, protocol=protocol)
     outcome, ends = simulate(study, records, parties={"party-07": Shifting})
     assert outcome.result is None
     assert "the table of attributes 0 and 1 has a count of" in outcome.cause
@@ -273,19 +312,20 @@ def test_noise_explains_so_much_and_no_more(change, says):
     assert set(asked) == {tests}
 
 
-def test_honest_noise_is_never_taken_for_a_fault():
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_honest_noise_is_never_taken_for_a_fault(kind):
     """400 studies of 60, whose noise is as if 11 of them were honest; a false alarm in 2⁴⁰."""
     layout, records = PairLayout(SIZES), random_records(60, SIZES, seed=1)
     true = np.concatenate([table.ravel() for table in crosstabs(records, SIZES)])
-    noise = ExactPairs(noise_epsilon=6.0)._noise(layout, 60, malicious=True)
+    noise = ExactPairs(noise_epsilon=6.0, noise=kind)._noise(layout, 60, malicious=True)
     largest = 0
     for seed in range(400):
         rng = SeededRandomness(seed)
         added = sum(noise.draw(rng.fork(str(party))) for party in range(60))
         largest = max(largest, abs(added).max())
-        tables = layout.tables(true + added)
+        tables = layout.tables(true + (added + noise.unit // 2) // noise.unit)
         assert layout.beyond_noise(tables, 60, partial(noise.bound, 60)) is None
-    assert largest > noise.standard_deviation(60) * 3.5
+    assert largest > noise.standard_deviation(60) * noise.unit * 3.5
 
 
 class Inflated(ExactPairs, frozen=True, tag="inflated"):
@@ -325,15 +365,66 @@ def test_a_coordinator_that_shows_a_small_count_is_named():
 
 @pytest.mark.parametrize(
     "protocol",
-    [SUPPRESSED, NOISY, RRClusters(keep=0.6, dependence=SUPPRESSED),
-     RRClusters(keep=0.6, dependence=NOISY)],
-    ids=["suppressed", "noisy", "clusters_suppressed", "clusters_noisy"],
+    [SUPPRESSED, NOISY, GAUSSIAN, RRClusters(keep=0.6, dependence=SUPPRESSED),
+     RRClusters(keep=0.6, dependence=NOISY), RRClusters(keep=0.6, dependence=GAUSSIAN)],
+    ids=["suppressed", "noisy", "gaussian", "clusters_suppressed", "clusters_noisy",
+         "clusters_gaussian"],
 )  # fmt: skip
 def test_whole_studies_can_be_verified(protocol, tmp_path):
     result = run_study(make_scenario(RECORDS, SIZES, protocol=protocol), transport="memory", seed=3)
     assert result.outcome.result is not None, result.outcome.cause
     write_results(result, tmp_path / "run")
     assert verify(tmp_path / "run")
+
+
+def test_respondents_read_which_counts_are_hidden():
+    for below, words in ((2, "Counts of 1 are hidden"), (7, "Counts from 1 to 6 are hidden")):
+        study = setting(make_study(N, SIZES).schema, N)
+        told = [str(c) for c in ExactPairs(suppress_below=below).cautions(study)]
+        assert any(words in text and "three attributes at a time" in text for text in told)
+        assert any(f"below {below} (suppress_below)" in text for text in told)
+
+
+class Lifting(Party):
+    """Adds several people of each kind, whom it takes from one kind, and then its record."""
+
+    people = 2
+
+    def __init__(self, study, *args):
+        super().__init__(study, *args)
+        self._protocol = Lifted(**msgspec.structs.asdict(study.protocol))
+
+
+class Lifted(ExactPairs, frozen=True, tag="lifted"):
+    async def add_party(self, session, vector, modulus, **options):
+        layout = PairLayout(SIZES)
+        of = layout.free_vector if len(vector) < layout.cells else layout.indicator
+        kinds = [of(record).astype(np.int64) for record in np.ndindex(SIZES)]
+        vector = vector.astype(np.int64) + Lifting.people * (sum(kinds) - len(kinds) * kinds[0])
+        return await super().add_party(
+            session, (vector % modulus).astype(np.uint64), modulus, **options
+        )
+
+
+@pytest.mark.parametrize("kind", ["secure_sum", "masked_sum"])
+def test_a_participant_who_lies_has_small_counts_shown_and_every_respondent_reads_that(kind):
+    """It adds so much to each count that none is small, takes it off again, and nobody notices."""
+    records = [(0, 0, 0)] * 40 + RECORDS
+    true, layout = crosstabs(records, SIZES), PairLayout(SIZES)
+    protocol = ExactPairs(sum=kind, suppress_below=4)
+    study = make_study(len(records), SIZES, protocol=protocol)
+    outcome, ends = simulate(study, records, parties={"party-07": Lifting})
+    assert not any(isinstance(end, MpcRrError) for end in ends.values())
+    added = crosstabs([*np.ndindex(SIZES)] * Lifting.people, SIZES)
+    cells = math.prod(SIZES)
+    for shown, more, table in zip(outcome.result.tables, added, true, strict=True):
+        more[0, 0] -= Lifting.people * cells
+        np.testing.assert_array_equal(shown - more, table)
+    honest = suppress(layout, true, 4)
+    assert any(((t > 0) & (t < 4) & (h == HIDDEN)).any() for t, h in zip(true, honest, strict=True))
+
+    told = [str(caution) for caution in protocol.cautions(study.setting)]
+    assert any("One dishonest party" in text and "takes that off again" in text for text in told)
 
 
 def test_hidden_counts_are_not_published():
@@ -353,6 +444,11 @@ def test_hidden_counts_are_not_published():
         (ExactPairs(noise_corrupt=0.2), "goes with noise_epsilon"),
         (ExactPairs(noise_epsilon=1.0, noise_corrupt=1.0), "between 0 and 1"),
         (ExactPairs(suppress_below=1), "2 or more"),
+        (ExactPairs(noise="gaussian"), "noise goes with noise_epsilon"),
+        (ExactPairs(noise_delta=1e-6), "noise_delta goes with noise_epsilon"),
+        (ExactPairs(noise_epsilon=1.0, noise_delta=1e-6), 'goes with noise = "gaussian"'),
+        (ExactPairs(noise_epsilon=1.0, noise="gaussian", noise_delta=0.0), "between 0 and 0.05"),
+        (ExactPairs(noise_epsilon=1.0, noise="gaussian", noise_delta=0.05), "between 0 and 0.05"),
     ],
 )
 def test_options_that_make_no_sense(protocol, wrong):

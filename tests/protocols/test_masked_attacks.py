@@ -457,8 +457,8 @@ def test_noise_suffices_for_the_smallest_group_of_which_a_liar_can_have_the_sum(
     lying = ExactPairs(sum="masked_sum", noise_epsilon=5.0)
     trusted = msgspec.structs.replace(lying, masking=MaskingOptions(coordinator="curious"))
     many = setting(make_study(1000, SIZES).schema, 1000, registrar=True)
-    assert lying._agreed_noise(many).honest == LEAST_OTHERS + 1
-    assert trusted._agreed_noise(many).honest == 500
+    assert lying.agreed_noise(many).honest == LEAST_OTHERS + 1
+    assert trusted.agreed_noise(many).honest == 500
     lying.check(many)
     with pytest.raises(InputError, match="could get sums over fewer than 11"):
         lying.check(setting(make_study(12, SIZES).schema, 12, registrar=True))

@@ -33,7 +33,7 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
 
 def foretold(protocol, n, sizes, fewest=None):
-    return list(protocol.prospects(setting(make_schema(sizes), n, fewest)))
+    return [found.text for found in protocol.prospects(setting(make_schema(sizes), n, fewest))]
 
 
 # ── The numbers ────────────────────────────────────────────────────────────────────────────────
@@ -115,14 +115,41 @@ TOO_SMALL = {
     "blocks, few": (BlockAggregation(p=0.9, floor=0.1, block=5), 20, (5, 6, 2), "6.7 answers"),
     "blocks, random": (BlockAggregation(p=0.05, floor=0.1, block=5), 60, (3, 2), "wrong cells"),
     "noise": (ExactPairs(noise_epsilon=0.5), 50, (3, 4, 2), "cannot be told from 0"),
+    "Gaussian noise": (
+        ExactPairs(noise_epsilon=0.5, noise="gaussian"), 50, (3, 4, 2), ", or noise_epsilon = "
+    ),
+    "Gaussian noise, much": (
+        ExactPairs(noise_epsilon=0.01, noise="gaussian", noise_delta=1e-300), 4, (9, 9),
+        "times as many people the noise would be",
+    ),
+    "Laplace for many": (
+        ExactPairs(noise_epsilon=8.0), 5000, (2,) * 8, 'noise = "gaussian" in [protocol] would'
+    ),
+    "Gaussian for few": (
+        ExactPairs(noise_epsilon=1.0, noise="gaussian"), 5000, (2, 2), 'noise = "laplace" in'
+    ),
     "suppression": (ExactPairs(suppress_below=5), 30, (3, 4, 2), "In 2 of 3 tables"),
 }  # fmt: skip
+ONLY_FOR_PLANNERS = {"Laplace for many", "Gaussian for few"}
+"""Her answers are not in vain; there is only something better."""
 
 
 @pytest.mark.parametrize("name", TOO_SMALL)
 def test_what_a_study_is_too_small_for_is_foretold(name):
     protocol, n, sizes, says = TOO_SMALL[name]
     assert any(says in text for text in foretold(protocol, n, sizes))
+
+
+@pytest.mark.parametrize("name", TOO_SMALL)
+def test_whoever_answers_is_told_in_her_words(name):
+    """Without options of the study file, and without advice that she cannot follow."""
+    protocol, n, sizes, _ = TOO_SMALL[name]
+    told = [found.in_vain for found in protocol.prospects(setting(make_schema(sizes), n))]
+    told = [text for text in told if text]
+    assert bool(told) is (name not in ONLY_FOR_PLANNERS)
+    for text in told:
+        assert text.endswith(".")
+        assert not any(word in text for word in ("mpc-rr", "_epsilon", "suppress_below", "{"))
 
 
 ENOUGH = {
@@ -134,6 +161,8 @@ ENOUGH = {
     "blocks": (BlockAggregation(p=0.9, floor=0.1, block=5), 200, (5, 6, 2)),
     "exact": (ExactPairs(), 5, (3, 4, 2)),
     "noise": (ExactPairs(noise_epsilon=2.0), 500, (3, 4, 2)),
+    "Gaussian noise": (ExactPairs(noise_epsilon=2.0, noise="gaussian"), 500, (3, 4, 2, 2, 3)),
+    "Laplace for five": (ExactPairs(noise_epsilon=2.0), 500, (3, 4, 2, 2, 3)),
     "suppression": (ExactPairs(suppress_below=5), 100, (3, 4, 2)),
 }
 
@@ -153,6 +182,18 @@ def test_more_people_than_are_said_to_be_needed_silence_the_warning():
         said = f"{enough:,} people"
         assert any(said in text for text in foretold(protocol, enough // 2, sizes))
         assert not any(said in text for text in foretold(protocol, enough, sizes))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_with_the_epsilon_that_is_said_noise_is_as_large_as_the_average_count(kind):
+    (text, *_) = foretold(ExactPairs(noise_epsilon=0.1, noise=kind), 50, (3, 4, 2))
+    enough = float(text.split("noise_epsilon = ")[1].split(",")[0])
+    assert any("from 0" in t for t in foretold(with_noise(kind, 0.97 * enough), 50, (3, 4, 2)))
+    assert not any("from 0" in t for t in foretold(with_noise(kind, 1.05 * enough), 50, (3, 4, 2)))
+
+
+def with_noise(kind, epsilon):
+    return ExactPairs(noise_epsilon=epsilon, noise=kind)
 
 
 def grouped(k):
@@ -180,8 +221,8 @@ def test_a_minimum_with_which_no_masked_sum_goes_on():
 def test_the_shipped_studies_are_large_enough(file):
     """But for one that shows what the paper says of RR-Joint."""
     study = load_scenario(file).study
-    found = study.protocol.prospects(study.setting)
+    found = [one.text for one in study.protocol.prospects(study.setting)]
     if file.stem == "rr_joint":
         assert ["384 combinations" in text for text in found] == [True]
     else:
-        assert list(found) == []
+        assert found == []

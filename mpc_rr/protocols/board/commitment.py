@@ -191,7 +191,11 @@ def _opened(
         party: Proof(False, f"failed at {why}", COMMITTED) for party, why in faulty.items()
     }
     if complete:  # else the dice are thrown again, and somebody may fail then
-        board.proven |= {party: Proof(True, KEPT_ITS_WORD, COMMITTED) for party in opened}
+        board.proven |= session.shared(
+            "kept their word",
+            (board.head, *opened),
+            lambda: {party: Proof(True, KEPT_ITS_WORD, COMMITTED) for party in opened},
+        )
     return _Opened(opened, complete)
 
 

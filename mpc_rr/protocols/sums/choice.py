@@ -20,6 +20,7 @@ from mpc_rr.network.vectors import Residues, packed_bytes
 from mpc_rr.privacy.disclosures import Caution
 from mpc_rr.privacy.graph_parameters import FEW_ENOUGH
 from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.protocols.prospects import NOT_ADDED_UP, Prospect
 from mpc_rr.protocols.sums.masked import sum as masked_sum
 from mpc_rr.protocols.sums.masked.setup import MaskingOptions, set_up_coordinator, set_up_party
 from mpc_rr.protocols.sums.masked.sum import (
@@ -183,7 +184,7 @@ class Summing(StudyProtocol, frozen=True):
         elif self.masking is not None:
             raise InputError('[protocol.masking] goes with sum = "masked_sum", and only with it')
 
-    def prospects(self, study: Setting) -> list[str]:
+    def prospects(self, study: Setting) -> list[Prospect]:
         """A masked sum that could not go on with as few as the study would."""
         if not self.masked(study.expected):
             return []
@@ -196,7 +197,8 @@ class Summing(StudyProtocol, frozen=True):
             "ends without a result. A smaller corrupt or dropout in [protocol.masking] lets it go "
             "on with fewer."
         )
-        return [text]
+        in_vain = NOT_ADDED_UP.format(needed, study.expected, study.fewest)
+        return [Prospect(text, in_vain)]
 
     def _adds(self, study: Setting, parties: int) -> bool:
         """Whether a masked sum can be over so many of those who are expected."""
