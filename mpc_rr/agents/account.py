@@ -45,7 +45,7 @@ from mpc_rr.crypto.draws import KEY_BYTES, HedgedRandomness, KeyedRandomness, de
 from mpc_rr.errors import Declined, InputError
 from mpc_rr.network.envelope import encode_parts
 from mpc_rr.privacy.disclosures import AnyDisclosure, Disclosure, Recorded
-from mpc_rr.privacy.ledger import Ledger
+from mpc_rr.privacy.ledger import AnswerBudget, Ledger
 from mpc_rr.randomness import Randomness, SystemRandomness
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
@@ -57,10 +57,20 @@ MARK_BITS = 8
 class Account:
     """The ledger of one person. This one lives in memory only."""
 
-    def __init__(self, budget: float = math.inf, secret: bytes = b"") -> None:
+    remembered = False
+    """Whether it outlives the process, so that it knows of other studies."""
+
+    def __init__(
+        self,
+        budget: float = math.inf,
+        secret: bytes = b"",
+        *,
+        answer_budget: AnswerBudget | float = math.inf,
+    ) -> None:
         self._file = new_ledger()
         self._file.secret = secret.hex()
-        self.budget = Ledger(budget).budget
+        self.budget, self.answer_budget = budget, AnswerBudget.given(answer_budget)
+        self._ledger([])
 
     def __repr__(self) -> str:
         return "Account(…)"
@@ -83,8 +93,11 @@ class Account:
 
     @property
     def ledger(self) -> Ledger:
-        """Everything disclosed so far, within the budget."""
-        return Ledger(self.budget, [e for took in self.participations for e in self._told(took)])
+        """Everything disclosed so far, within the budgets."""
+        return self._ledger([e for took in self.participations for e in self._told(took)])
+
+    def _ledger(self, events: list[Disclosure]) -> Ledger:
+        return Ledger(self.budget, events, self.answer_budget, _taken_for)
 
     def _told(self, took: TookPart) -> list[Disclosure]:
         """What was disclosed in a study: hidden among others only if there is a single total."""
@@ -115,7 +128,7 @@ class Account:
         if taken is None or taken.left:
             return self.ledger
         now = [event for event in taken.events if event in study.disclosures]
-        return Ledger(self.budget, [*self._others(taken), *now])
+        return self._ledger([*self._others(taken), *now])
 
     def _others(self, taken: TookPart) -> list[Disclosure]:
         """What was disclosed in all other studies."""
@@ -267,7 +280,7 @@ class Account:
         if kept and cost <= math.fsum(event.cost for event in kept):
             return
         added = [event for event in events if event not in kept]
-        Ledger(self.budget, [*self._others(taken), *kept]).check(*added)
+        self._ledger([*self._others(taken), *kept]).check(*added)
         taken.events = [*kept, *added]  # type: ignore[list-item]
         self._save()
 
@@ -353,6 +366,11 @@ def _called(attributes: tuple[str, ...]) -> frozenset[str]:
     return frozenset(_spelled(look) for form in written for look in looks(form))
 
 
+def _taken_for(name: str) -> frozenset[str]:
+    """The same of one attribute: a limit on an answer holds however a study writes its name."""
+    return _called((name,))
+
+
 def _spelled(name: str) -> str:
     """The letters, marks and digits of a name, if it has any."""
     return "".join(c for c in name if unicodedata.category(c)[0] in "LMN") or name
@@ -384,8 +402,16 @@ def mark_bits(study: Study) -> int:
 class StoredAccount(Account):
     """A ledger in a file: whole or not at all."""
 
-    def __init__(self, file: Path, budget: float = math.inf) -> None:
-        super().__init__(budget)
+    remembered = True
+
+    def __init__(
+        self,
+        file: Path,
+        budget: float = math.inf,
+        *,
+        answer_budget: AnswerBudget | float = math.inf,
+    ) -> None:
+        super().__init__(budget, answer_budget=answer_budget)
         self._path = file
         self._file = read_ledger(file)
         self.begin(SystemRandomness())
@@ -393,24 +419,37 @@ class StoredAccount(Account):
     @classmethod
     @contextlib.contextmanager
     def open(
-        cls, folder: Path, budget: float = math.inf, person: str | None = None
+        cls,
+        folder: Path,
+        budget: float = math.inf,
+        person: str | None = None,
+        *,
+        answer_budget: AnswerBudget | float = math.inf,
     ) -> "Iterator[StoredAccount]":
         """A person's ledger in this folder, for this process alone while the context lasts."""
         with _to_itself(folder):
             _check_whose(folder, by_id=person is not None)
             file = folder / FILE if person is None else _files_of(folder, [person])[person]
-            yield cls(file, budget)
+            yield cls(file, budget, answer_budget=answer_budget)
 
     @classmethod
     @contextlib.contextmanager
     def open_many(
-        cls, folder: Path, persons: Iterable[str], budget: float = math.inf
+        cls,
+        folder: Path,
+        persons: Iterable[str],
+        budget: float = math.inf,
+        *,
+        answer_budget: AnswerBudget | float = math.inf,
     ) -> "Iterator[dict[str, StoredAccount]]":
         """The ledgers of a host: one for each person, by what identifies her in its file."""
         with _to_itself(folder):
             _check_whose(folder, by_id=True)
             files = _files_of(folder, persons)
-            yield {person: cls(file, budget) for person, file in files.items()}
+            yield {
+                person: cls(file, budget, answer_budget=answer_budget)
+                for person, file in files.items()
+            }
 
     @property
     def begun(self) -> bool:

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 import msgspec
 
 from mpc_rr.agents.account import Account
-from mpc_rr.errors import MpcRrError, listing
-from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.errors import MpcRrError, listing, quoted
 from mpc_rr.privacy.disclosures import (
     AnyDisclosure,
     Caution,
     Disclosure,
     bounded,
 )
+from mpc_rr.privacy.entropy import entropy_share
 from mpc_rr.privacy.odds import certainty
 from mpc_rr.privacy.sentences import cost_of, epsilon_said, in_all, in_words
 from mpc_rr.schema import Record
@@ -39,6 +39,9 @@ class Question(msgspec.Struct, frozen=True):
     """The answer in the record that was given, by its name."""
     numbers: bool = False
     """Whether numbers are asked for: then ``answers`` says which, in words of this program."""
+    intervals: dict[str, str] = {}
+    """Which numbers are counted as each answer, in words of this program; the study chose its name.
+    Empty if answers are no intervals."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -54,6 +57,9 @@ class Line(msgspec.Struct, frozen=True):
     """The ε of each answer by itself, against whoever knows all the others; None: no ε bounds it"""
     cost: str
     """What it costs, in words."""
+    entropy_share: float | None
+    """β of 001: how much is left on average, in bits, of the uncertainty of somebody to whom all
+    of its answers were equally probable; None where the mechanism has no such number."""
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +96,8 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     """What could be learned by comparing this run with earlier ones of yours."""
     epsilon_said: str
     """Each ε as it is said: why there is none, where there is none."""
+    remembered: bool
+    """Whether there is a ledger that remembers other studies."""
     spent_before: float | None
     spent_said: str
     adds: float | None
@@ -98,11 +106,19 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     total_said: str
     total_answers: dict[str, float | None]
     """As ``answers``, for all studies together: questions of one name count as one."""
+    entropy_share: float | None
+    """β of all answers together, if each is told by itself and has one."""
+    in_vain: list[str]
+    """What the answers may be in vain for, because the study is too small or too wide for it."""
     total_in_words: str
     total_withstands: int | None
     """As ``withstands``, for all studies together."""
     total_trusts_coordinator: bool
     budget: float | None
+    answer_budget: float | None
+    """The same for each answer by itself."""
+    answer_budgets: dict[str, float | None]
+    """And for single ones, whatever that says."""
     refused: str | None
     """Why you cannot take part on these terms, if so."""
 
@@ -121,12 +137,13 @@ def consent_to(
     before, planned = account.before(study), account.planned(study)
     spent, adds = before.spent, math.fsum(event.cost for event in planned)
     after = [*before.events, *planned]
-    total = Accountant().read(after)
+    accountant = before.accountant
+    total = accountant.read(after)
     earlier = [
         Caution(f"You took part in {took.study!r} before; in a second run, {learned}.", ONCE)
         for took, learned in account.comparable(study)
     ]
-    reading = Accountant().read([event.alone for event in events] if earlier else events)
+    reading = accountant.read([event.alone for event in events] if earlier else events)
     if account.has_answered(study):
         earlier.append(Caution(SAME_RECORD, ONCE))
     return Consent(
@@ -147,26 +164,42 @@ def consent_to(
         central_epsilon=bounded(reading.central),
         central_delta=reading.delta,
         accountant=reading.accountant,
-        in_words=in_words(events, you=True),
+        in_words=in_words(events, you=True, accountant=accountant),
         cautions=[*study.protocol.cautions(study.setting)],
         notes=[
             *(note.text for note in study.protocol.notes(study.setting) if note.severity == "note"),
+            *_computed(study),
             *_by_other_names(study, account),
         ],
         compared=[*dict.fromkeys(earlier)],
         epsilon_said=in_all(events),
+        remembered=account.remembered,
         spent_before=bounded(spent),
         spent_said=epsilon_said(spent, before.events),
         adds=bounded(adds),
         total=bounded(spent + adds),
         total_said=epsilon_said(spent + adds, after),
         total_answers=_bounded(total.answers),
-        total_in_words=in_words(after, you=True),
+        total_in_words=in_words(after, you=True, accountant=accountant),
         total_withstands=total.withstands,
         total_trusts_coordinator=total.trusts_coordinator,
         budget=bounded(account.budget),
+        answer_budget=bounded(account.answer_budget.each),
+        answer_budgets=_bounded(account.answer_budget.of),
+        entropy_share=entropy_share(events),
+        in_vain=[
+            found.in_vain for found in study.protocol.prospects(study.setting) if found.in_vain
+        ],
         refused=_refusal(study, account, record, again=again),
     )
+
+
+def _computed(study: Study) -> list[str]:
+    """What nobody is asked, and yet is told of all together."""
+    return [
+        f"{quoted(name)} is not asked; for all together it is computed from {quoted(found.source)}."
+        for name, found in (study.derived or {}).items()
+    ]
 
 
 def _by_other_names(study: Study, account: Account) -> list[str]:
@@ -197,6 +230,7 @@ def _questions(study: Study, record: Record | None, language: str | None) -> dic
             answers or {attribute.answers: attribute.answers},
             None if record is None else attribute.text(record[place]),
             attribute.numeric,
+            attribute.intervals,
         )
     return found
 
@@ -213,6 +247,7 @@ def _line(event: Disclosure) -> Line:
         sure,
         _bounded(event.answers),
         cost_of(event),
+        entropy_share([event]),
     )
 
 

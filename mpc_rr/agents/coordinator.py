@@ -16,11 +16,14 @@ import contextlib
 import dataclasses
 import logging
 import re
+from collections import deque
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import ClassVar, assert_never
 
 import msgspec
 
+from mpc_rr.agents.handing_out import Desk, Said
 from mpc_rr.agents.outcome import MOVES, Outcome, Progress, State
 from mpc_rr.agents.pass_desk import PassDesk
 from mpc_rr.agents.roster import (
@@ -69,6 +72,7 @@ from mpc_rr.network.lifecycle import (
     Roster,
     RosterSeen,
     ShowPass,
+    TranscriptWanted,
     Verdict,
     Welcome,
 )
@@ -108,6 +112,14 @@ LOOK_AGAIN_S = 1.0
 """How often to look whether one whose seat is claimed is there, when all seats are taken."""
 NEWS_S = 10.0
 """How often those who wait in the lobby hear how many there are."""
+MOST_LINES = 8
+"""So many lines on who came and went are logged in that time; the others are counted."""
+WORDS_KEPT = 1024
+"""Of so many who left last it is known by which words they had joined."""
+
+
+Sign = Callable[[str, msgspec.Struct], bytes]
+"""Signs a statement on a whole run, for a step."""
 
 
 class _LobbyFull(Exception):
@@ -128,6 +140,10 @@ class _Dispute(StudyError):
 
 class _Failed(StudyError):
     """The protocol cannot go on, and nobody else is to blame."""
+
+
+class _GivenUp(MpcRrError):
+    """News: whoever runs this coordinator does not want it to wait any longer."""
 
 
 class Coordinator:
@@ -164,6 +180,9 @@ class Coordinator:
             self.mailbox.open_handlers[ShowPass.step] = self._on_pass
         self.desk = PassDesk(study, withdrawn)
         self.mailbox.handlers[Objection.step] = self._on_objection
+        secret = rng.fork("handing out").bytes(32)
+        self._handing_out = Desk(self.mailbox, study.parties.count, secret)
+        self.mailbox.handlers[TranscriptWanted.step] = self._on_wanted
         self.mailbox.on_other_version = self._on_hello
         self._state = State.LOBBY
         self._hellos: FairQueue[Opened] = FairQueue(HELLO_BYTES, rng.fork("hellos").bytes(32))
@@ -171,15 +190,25 @@ class Coordinator:
         self._answers_under_way = 0
         self._room_for_answers = asyncio.Event()
         self._seats = Seats(transport)
+        self._welcomes: set[PublicIdentity] = set()
+        """Whose admission is under way to them."""
         self._objected: set[str] = set()
+        self._left: deque[bytes] = deque(maxlen=WORDS_KEPT)
+        """The signed joins of those who left the lobby by their own word: each counts once."""
+        self._lines = 0
+        """How many on who came and went were due since it was last told how many are there."""
         self._excluded: list[Exclusion] = []
         self._another = self._invited = False
         self._trouble = ""
         """Of the last who did not come, or did not stay: why."""
         self.keep: Callable[[Outcome], None] = lambda _outcome: None
         """Is given a finished study before anybody is told of it, to put it in a safe place."""
+        self.closing: Callable[[Outcome, Sign], bytes] = lambda _outcome, _sign: b""
+        """Makes what is signed of a finished study for parties that ask for its transcript."""
         self._versions_named: set[int] = set()
         self._attempt = 0
+        self._cause = ""
+        """In the verdict: why there is no result."""
 
     @property
     def fingerprint(self) -> str:
@@ -200,7 +229,7 @@ class Coordinator:
             wanted,
             self.mailbox.messages,
             self.mailbox.bytes,
-            self.mailbox.preview,
+            *self.mailbox.watched,
         )
 
     async def run(self) -> Outcome:
@@ -214,6 +243,8 @@ class Coordinator:
                 result, members = await self._attempts(members)
             except StudyError as fault:
                 return await self._failed(fault, members)
+            except _GivenUp as why:
+                return await self._failed(_Failed(str(why)), members)
             except BrokerError as lost:
                 self._pronounce(Verdict(False, one_line(str(lost)), (), b"", {}, ()))
                 return self._outcome(lost_to=str(lost), members=members)
@@ -237,8 +268,23 @@ class Coordinator:
         return dataclasses.replace(ended, fault=fault.__cause__)
 
     def sign(self, step: str, statement: msgspec.Struct) -> bytes:
-        """A signed statement on the whole run, for whoever reads its results; nobody is sent it."""
-        return self.mailbox.write(VERDICT_SESSION, step, EVERYONE, statement)
+        """A signed statement on the whole run, for whoever reads its results."""
+        return _signed(self.mailbox, step, statement)
+
+    def give_up(self, why: str) -> None:
+        """Wait for no more parties, and tell those who are there why."""
+        self.mailbox.interrupt(_GivenUp(why))
+
+    def cut_short(self, cause: str) -> Outcome:
+        """How it ended, where it could not begin, or was stopped before it came to its own end.
+
+        Nobody is told, but as after every end there is a verdict in the transcript. If it had
+        pronounced one already, that is how it ended.
+        """
+        if self.mailbox.verdict is None:
+            self._pronounce(Verdict(False, one_line(cause), (), b"", {}, ()))
+            self._cause = cause
+        return self._known(lost_to=self._cause, members=())
 
     async def _interrupted(self) -> None:
         """Somebody stopped this coordinator: tell the parties, if that can be done quickly."""
@@ -277,20 +323,32 @@ class Coordinator:
                         return self._seats.names
                 except StudyError as fault:  # whoever leaves now was never in: her seat is free
                     self._trouble = one_line(f"{listing(fault.culprits)} left: {fault}")
-                    LOGGER.info("%s", self._trouble)
+                    self._log(logging.INFO, self._trouble)
                     for name in fault.culprits:
+                        if name in self._seats:
+                            self._left.append(self._seats[name].raw)
                         self._vacate(name)
         finally:
             news.cancel()
             self.mailbox.drop_news(_LobbyFull)  # it may have been full more than once
+            self.mailbox.drop_news(_GivenUp)
 
     async def _tell_news(self) -> None:
         """Tell those who wait that this coordinator is there, and how many they are."""
         while True:
             await asyncio.sleep(NEWS_S)
-            LOGGER.info("%d of %d parties are there", len(self._seats), self.study.parties.count)
+            there, more = len(self._seats), self._lines - MOST_LINES
+            others = f"; {more} more came and went" if more > 0 else ""
+            LOGGER.info("%d of %d parties are there%s", there, self.study.parties.count, others)
+            self._lines = 0
             with contextlib.suppress(BrokerError):
                 await self.mailbox.tell(LOBBY_SESSION, EVERYONE, LobbyNews(len(self._seats)))
+
+    def _log(self, level: int, line: str) -> None:
+        """Say who came and went: now and then, as one may come and go as often as one likes."""
+        self._lines += 1
+        if self._lines <= MOST_LINES:
+            LOGGER.log(level, "%s", line)
 
     def _let_go_of_the_gone(self) -> list[str]:
         """The seats of those who are not there any more are free again."""
@@ -298,7 +356,7 @@ class Coordinator:
         for name in gone:
             self._vacate(name)
             self._trouble = GONE.format(name)
-            LOGGER.warning("%s: its seat is free again", self._trouble)
+            self._log(logging.WARNING, f"{self._trouble}: its seat is free again")
         return gone
 
     def _vacate(self, name: str) -> None:
@@ -395,11 +453,13 @@ class Coordinator:
         self._check_origin(join.reply_to)
         if header.session != LOBBY_SESSION:
             raise Rejected("other session")
+        if opened.raw in self._left:
+            raise Rejected("duplicate")
         if not opened.signed_by(join.identity):
             raise Rejected("bad signature")
         if header.run != self.mailbox.run:
             self._notice_another()
-        if self.desk.lacks(name, join.identity):
+        if self._state is State.LOBBY and self.desk.lacks(name, join.identity):
             fault = self.desk.fault_of(name, join.identity)
             if fault is None:
                 raise Rejected("no pass")  # it may have been overtaken: both will be sent again
@@ -431,7 +491,7 @@ class Coordinator:
         if None in [self._seats.still_there(n, identity, self.mailbox.now()) for n in others]:
             return False  # it will ask again, and then we shall know
         for taken in others:
-            LOGGER.warning("%s is gone and gives way to one who has come again", taken)
+            self._log(logging.WARNING, f"{taken} is gone and gives way to one who has come again")
             seat = self._seats[taken]
             self._refuse(seat.identity, seat.address, taken, GIVEN_AWAY)
             self._vacate(taken)
@@ -447,8 +507,8 @@ class Coordinator:
         identity, header = opened.message(ShowPass).identity, opened.envelope.header
         if header.run != self.mailbox.run or not is_party_name(header.sender):
             raise Rejected("unknown sender")
-        if header.session != LOBBY_SESSION:
-            raise Rejected("other session")
+        if header.session != LOBBY_SESSION or self._state is not State.LOBBY:
+            raise Rejected("other session")  # what was shown when the roster was closed stands
         if not opened.signed_by(identity):
             raise Rejected("bad signature")
         self.desk.show(opened, self.mailbox.run)
@@ -496,12 +556,17 @@ class Coordinator:
             LOGGER.debug("%s joined", name)
             if len(self._seats) == self.study.parties.count:
                 self.mailbox.interrupt(_LobbyFull())
-        self.mailbox.spawn(self._welcome, name, seat.identity)
+        if seat.identity not in self._welcomes:  # else one is under way: who repeats it hears that
+            self._welcomes.add(seat.identity)
+            self.mailbox.spawn(self._welcome, name, seat.identity)
 
     async def _welcome(self, name: str, identity: PublicIdentity) -> None:
         """Tell a party that it is in; of one that has left meanwhile nothing is kept."""
-        if self.mailbox.keys.get(name) == identity:
-            await self.mailbox.tell(LOBBY_SESSION, name, Welcome(identity.fingerprint))
+        try:
+            if self.mailbox.keys.get(name) == identity:
+                await self.mailbox.tell(LOBBY_SESSION, name, Welcome(identity.fingerprint))
+        finally:
+            self._welcomes.discard(identity)
         if name not in self.mailbox.keys:
             self.mailbox.forget(name, LOBBY_STEPS)
 
@@ -579,6 +644,7 @@ class Coordinator:
     async def _one_attempt(self, session: LiveSession) -> Ending:
         self._enter(State.ROSTER)
         self.mailbox.session_root = session.name
+        self.mailbox.forget_earlier_attempts()
         roster = Roster(
             self._attempt,
             tuple(Member(name, self.mailbox.keys[name]) for name in session.parties),
@@ -631,9 +697,13 @@ class Coordinator:
         cause = f"only {len(members)} of {count} parties are there, at least {fewest} are needed"
         if self._attempt == 0:
             lobby_s = self.study.deadlines.lobby_s
-            cut_off = self._transport.cut_off(self.mailbox.now() - lobby_s)
-            unread = "" if members or not self._invited else NOBODY_JOINED
-            whys = "".join(f": {why}" for why in (self._trouble or unread, cut_off) if why)
+            opened_at = self.mailbox.now() - lobby_s
+            cut_off, crowded = (
+                self._transport.cut_off(opened_at), self._transport.crowded(opened_at),
+            )  # fmt: skip
+            unread = "" if members or crowded or not self._invited else NOBODY_JOINED
+            known = (self._trouble or unread, cut_off, crowded)
+            whys = "".join(f": {why}" for why in known if why)
             raise Dropout(f"{cause}; the lobby closed after {lobby_s:g} s{whys}")
         lost = [exclusion.name for exclusion in self._excluded]
         raise Dropout(f"{cause}: {self._excluded[-1].reason}", lost)
@@ -688,7 +758,7 @@ class Coordinator:
                 left_s = max(deadline - loop.time(), 0)
                 await self.mailbox.await_all(session, ResultSeen.step, waiting, left_s)
             except Dropout as dropout:
-                doubtful |= set(dropout.culprits)
+                doubtful |= set(dropout.missing)
                 break
             except StudyError as news:
                 doubtful |= set(news.culprits)
@@ -712,18 +782,28 @@ class Coordinator:
         """Announce the verdict. Neither a broker that is gone nor Ctrl-C takes the result away."""
         raw = self._pronounce(verdict)
         if result is not None:
-            self.keep(self._concluded(verdict, result, members))
+            concluded = self._concluded(verdict, result, members)
+            self.keep(concluded)
+            self._handing_out.open(partial(_said, self.closing, concluded, self.mailbox))
         lost = result.lost if result else ()
         gone = {*verdict.culprits, *verdict.unconfirmed, *lost, *self._objected}
         try:
             await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
             await self._farewell(tuple(name for name in self._seats.names if name not in gone))
+            await self._handing_out.close()
         except BrokerError:
             pass
         except asyncio.CancelledError:  # Ctrl-C now means: wait no longer
             _go_on()
         self._enter(State.CLOSED)
         return self._concluded(verdict, result, members)
+
+    def _on_wanted(self, opened: Opened) -> None:
+        """She asks from where she sits: others may have kept what she signed, and repeat it."""
+        seat = self._seats.get(opened.envelope.header.sender)
+        if seat is not None:
+            self._check_origin(seat.address)
+        self._handing_out.on_wanted(opened)
 
     def _concluded(
         self, verdict: Verdict, result: Ending | None, members: tuple[str, ...]
@@ -739,7 +819,7 @@ class Coordinator:
         if not verdict.done:
             self.mailbox.session_root = VERDICT_SESSION
         raw = self.mailbox.write(VERDICT_SESSION, Verdict.step, EVERYONE, verdict)
-        self.mailbox.verdict = raw
+        self.mailbox.verdict, self._cause = raw, verdict.cause
         self.mailbox.transcribe(raw)
         LOGGER.info("the study is %s", "done" if verdict.done else f"over: {verdict.cause}")
         return raw
@@ -781,6 +861,15 @@ class Coordinator:
             except StudyError:
                 continue  # an objection now changes nothing any more
             return
+
+
+def _signed(mailbox: Mailbox, step: str, statement: msgspec.Struct) -> bytes:
+    return mailbox.write(VERDICT_SESSION, step, EVERYONE, statement)
+
+
+def _said(closing: Callable[[Outcome, Sign], bytes], ended: Outcome, mailbox: Mailbox) -> Said:
+    """What is handed out of a study that is done."""
+    return Said(closing(ended, partial(_signed, mailbox)), ended.transcript)
 
 
 def _go_on() -> None:

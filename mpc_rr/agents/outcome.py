@@ -45,6 +45,8 @@ class Progress:
     bytes: int
     preview: tuple[tuple[str, float], ...] = ()
     """Shares as they are now."""
+    remark: str = ""
+    """A line about them."""
 
 
 @dataclass(frozen=True)

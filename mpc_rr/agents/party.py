@@ -81,6 +81,8 @@ LOBBIES = 3
 many coordinators take over from each other: each could have it wait anew."""
 DECLINED = "it declined to go on"
 """All that others hear where a party goes by its own ledger."""
+TIME_TO_DECIDE = 0.6
+"""Of the time that the coordinator waits: the rest is for the way."""
 LEFT_BEHIND_S = 2.0
 A = TypeVar("A", Invitation, Refusal)
 
@@ -146,6 +148,8 @@ class Party:
             ask_again_s=study.deadlines.ask_again_s,
             size_limit=study.largest_message_bytes,
         )
+        # What the coordinator asks of us alone may overtake its word to all that it begins.
+        self.mailbox.session_root = session_name(1)
         self.mailbox.open_handlers = {
             Invitation.step: self._on_invitation,
             Refusal.step: self._on_refusal,
@@ -347,15 +351,14 @@ class Party:
         if moved and now - self._heard_at <= COORDINATOR_SILENT_S:
             self._rival = invitation.identity.fingerprint
             raise Rejected("other coordinator")
-        self.mailbox.run = opened.envelope.header.run
-        self.mailbox.keys[COORDINATOR] = invitation.identity
+        self.mailbox.take_part(opened.envelope.header.run, invitation.identity)
         self._heard_at, self._rival, self._admitted = now, None, False
         self._transport.fit(invitation.piece_bytes)
         self.mailbox.interrupt(_Moved() if moved else _Answered())
 
     def _hears_coordinator(self) -> None:
         """It is there. If another has answered meanwhile, there are two."""
-        if self._rival is not None and not self._begun:
+        if self._rival is not None and not self.begun:
             ours = self.mailbox.keys[COORDINATOR].fingerprint
             self.mailbox.interrupt(
                 Refused(
@@ -367,7 +370,8 @@ class Party:
         self._heard_at = self.mailbox.now()
 
     @property
-    def _begun(self) -> bool:
+    def begun(self) -> bool:
+        """Whether the coordinator has said that the study begins."""
         return bool(self._rosters) or self._opening is not None
 
     def _on_other_version(self, opened: Opened) -> None:
@@ -395,7 +399,7 @@ class Party:
         if opened.envelope.header.sender != COORDINATOR or not opened.signed_by(identity):
             raise Rejected("bad signature")
         another = known is not None and known != identity
-        if another and (isinstance(message, Refusal) or self._begun):
+        if another and (isinstance(message, Refusal) or self.begun):
             raise Rejected("other coordinator")
         if message.answers != self._identity.public.digest:
             raise Rejected("other run")
@@ -430,9 +434,7 @@ class Party:
                 return news.roster
             except Dropout:
                 if left_s <= COORDINATOR_SILENT_S:
-                    raise Dropout(
-                        box.silence([COORDINATOR], step, patience_s, started), [COORDINATOR]
-                    ) from None
+                    raise box.silence([COORDINATOR], step, patience_s, started) from None
                 if box.now() - self._heard_at >= COORDINATOR_SILENT_S:  # is it another by now?
                     box.spawn(self._transport.send, COORDINATOR, self._hello)
 
@@ -457,6 +459,8 @@ class Party:
         elif (fault := roster_fault(roster, self.study, earlier)) is not None:
             self._coordinator_lies(f"its roster is not in order: {fault}")
         else:
+            # From here on, not from our next turn: what follows may be here before that.
+            self.mailbox.session_root = session_name(roster.attempt)
             self.mailbox.interrupt(_NewRoster(roster))
 
     def _on_opening(self, opened: Opened) -> None:
@@ -486,6 +490,7 @@ class Party:
 
     async def _attempt(self, roster: Roster | None) -> Ending:
         """One try with the parties of this roster, up to the verdict."""
+        self.mailbox.forget_earlier_attempts()
         await self.mailbox.caught_up()
         self._check_still_on()
         session = self._session(roster)
@@ -552,7 +557,6 @@ class Party:
         name = session_name(1 if roster is None else roster.attempt)
         members = () if roster is None else roster.members
         parties = tuple(member.name for member in members)
-        self.mailbox.session_root = name
         self.mailbox.keys_digest = b"" if roster is None else roster_digest(roster)
         self.mailbox.keys = {
             COORDINATOR: self.mailbox.keys[COORDINATOR],
@@ -605,6 +609,8 @@ class Party:
             pass_fault=partial(member_pass_fault, study, self.mailbox.run, self._terms.withdrawn),
             own_pass=self._own_pass,
             choices=self._terms.choices,
+            decide=self._terms.decide,
+            decide_s=TIME_TO_DECIDE * min(study.deadlines.round_s, study.deadlines.patience_s),
         )
 
     async def _check_passes(self, session: PartySession, roster: Roster) -> None:
@@ -641,17 +647,22 @@ class Party:
             self.mailbox.interrupt(_Ended(verdict))
         elif self._in_protocol:
             self.mailbox.spawn(self._left_behind)
-        elif not self._begun:
+        elif not self.begun:
             self.mailbox.interrupt(self._too_late())
 
     async def _left_behind(self) -> None:
-        """The study is over. What belongs to its result comes soon, or comes no more."""
+        """The study is over. What belongs to its result comes soon, or comes no more.
+
+        A process that is slow has it perhaps, and has not read it: so that is waited for first.
+        """
         patience_s = min(LEFT_BEHIND_S, self.study.deadlines.round_s)
         self.mailbox.hurry(patience_s / 4)
         waited_for = None
         while self._in_protocol and waited_for != self.mailbox.last_wait:
             waited_for = self.mailbox.last_wait
+            await self.mailbox.caught_up()
             await asyncio.sleep(patience_s)
+            await self.mailbox.caught_up()
         if self._in_protocol:
             step = self.mailbox.last_wait[1]
             raise Refused(f"the study ended without this party, which was waiting for {step!r}")
@@ -695,7 +706,7 @@ class Party:
                     f"the coordinator shows no honest confirmation of the result by {name}",
                     [COORDINATOR],
                 )
-        await self._goodbye()
+        await self._take_leave()
         return verdict.unconfirmed
 
     def _seen_digest(self, session: PartySession, name: str, raw: bytes) -> bytes | None:
@@ -713,13 +724,22 @@ class Party:
         except Rejected:
             return None
 
+    async def _take_leave(self) -> None:
+        """Say goodbye; before that, ask for all that was said, if that is wished for."""
+        everything = self._terms.everything
+        if everything is not None:
+            await everything.ask(self.mailbox)
+        await self._goodbye()
+        if everything is not None:
+            await everything.take(self.mailbox)
+
     async def _goodbye(self) -> None:
         with contextlib.suppress(BrokerError):
             await self.mailbox.tell(VERDICT_SESSION, COORDINATOR, Goodbye())
 
     async def _object(self, fault: StudyError) -> None:
         """Tell the coordinator why we stop. It may not hear it; we stop all the same."""
-        if not (self._admitted or self._begun):
+        if not (self._admitted or self.begun):
             return  # nobody waits for us
         parties = [name for name in fault.culprits if name != COORDINATOR]
         against = parties[0] if parties else COORDINATOR

@@ -28,7 +28,8 @@ class PassDesk:
     """Keeps passes until their owners join, and sees that nobody joins twice.
 
     A pass is kept for the name and the keys with which it was shown: one shown under another's name
-    harms nobody. Of each person the last is kept, and the one with which she has joined.
+    harms nobody. Of each person the last is kept, and the one with which she has joined. Who has
+    shown one person's pass stands for her, and cannot show a second person's beside it.
     """
 
     def __init__(self, study: Study, withdrawn: Collection[bytes] = ()) -> None:
@@ -54,6 +55,8 @@ class PassDesk:
         person = message.shown.person
         joined, before = self._joined.get(person), self._waiting.get(person)
         if joined is not None and joined.guest == guest:
+            return
+        if self._persons.get(guest, person) != person:
             return
         if before is not None:
             self._persons.pop(before.guest, None)

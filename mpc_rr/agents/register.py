@@ -137,6 +137,10 @@ class Register:
         keys = [bytes.fromhex(entry.key) for entry in self._of(study) if entry.withdrawn]
         return self.key.withdraw(study.digest, len(keys), keys)
 
+    def entries(self, study: Study) -> list[Entry]:
+        """All admissions to a study, withdrawn ones included, in the order they were made."""
+        return list(self._of(study))
+
     def _of(self, study: Study) -> list[Entry]:
         if study.registrar != self.key.public.hex():
             raise InputError(

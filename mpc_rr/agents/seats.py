@@ -30,8 +30,8 @@ class Seats:
         self._keys: set[bytes] = set()
         self._claims: dict[str, tuple[PublicIdentity, float]] = {}
         """Who else wants a seat, and since when: the latest whose question is open."""
-        self._doubted: dict[str, float] = {}
-        """Since when it was first in doubt who sits there: that is waited for only once."""
+        self._doubted: float | None = None
+        """Since when it was in doubt of any of those who sit here now if they are there."""
 
     def __len__(self) -> int:
         return len(self._seats)
@@ -58,6 +58,7 @@ class Seats:
     def take(self, name: str, seat: Seat) -> None:
         """Let a party sit down."""
         self._seats[name] = seat
+        self._doubted = None
         self._keys |= {seat.identity.signing, seat.identity.sealing}
         self._transport.route(name, seat.address)
 
@@ -66,7 +67,7 @@ class Seats:
         seat = self._seats.pop(name)
         self._keys -= {seat.identity.signing, seat.identity.sealing}
         self._claims.pop(name, None)
-        self._doubted.pop(name, None)
+        self._doubted = None
         self._transport.unroute(name)
         return seat
 
@@ -97,19 +98,19 @@ class Seats:
     def in_doubt(self, now: float) -> bool:
         """Whether it is not known yet of somebody if she is there.
 
-        Somebody else claims her seat, or the broker has missed her a moment ago. Nobody keeps the
-        others waiting by that for longer than a while, however often she goes and comes.
+        Somebody else claims her seat, or the broker has missed her a moment ago. The same people
+        are waited for only once: else those who go and come, or a stranger who claims one seat
+        after another, would keep all others waiting.
         """
-        silent_s = {name: self._silent_s(name, now) for name in self._claims}
-        doubtful = {
-            name
+        claimed = any(
+            now - since <= self._silent_s(name, now) <= GIVEN_UP_S
             for name, (_, since) in self._claims.items()
-            if now - since <= silent_s[name] <= GIVEN_UP_S
-        }
-        doubtful |= {n for n, seat in self._seats.items() if self._transport.missed(seat.address)}
-        for name in doubtful:
-            self._doubted.setdefault(name, now)
-        return any(now - self._doubted[name] <= GIVEN_UP_S for name in doubtful)
+        )
+        if not claimed and not any(self._transport.missed(s.address) for s in self._seats.values()):
+            return False
+        if self._doubted is None:
+            self._doubted = now
+        return now - self._doubted <= GIVEN_UP_S
 
     def _silent_s(self, name: str, now: float) -> float:
         heard = self._transport.last_heard(self._seats[name].address)

@@ -4,9 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mpc_rr.agents.account import Account
+from mpc_rr.agents.handing_out import Everything
 from mpc_rr.crypto.admission import Pass, SigningKey, admitted
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import InputError
+from mpc_rr.network.session.party import Decide
 from mpc_rr.schema import Record
 from mpc_rr.study.definition import Study
 
@@ -28,6 +30,10 @@ class Terms:
     """Whether to take part even if an earlier run could be compared with this one."""
     withdrawn: Collection[bytes] = ()
     """The persons' keys on the registrar's list of withdrawals, if this party was given it."""
+    everything: Everything | None = field(default=None, repr=False)
+    """All that was said, if it is wished for in the end. The parties of a host may share a wish."""
+    decide: Decide | None = field(default=None, repr=False)
+    """What it decides when it has seen something: what it is asked, its protocol says."""
 
     def check(self, study: Study, record: Record | None = None) -> None:
         """Raises if one cannot take part in this study, with this record, on these terms.

@@ -59,7 +59,12 @@ class BrokerUrl(msgspec.Struct, frozen=True):
         try:
             url = urlsplit(text)
             port = url.port
-        except ValueError:
+        except ValueError as error:
+            if "out of range" in str(error):
+                raise InputError(
+                    f"the port in the broker's address {_without_secrets(text)!r} is out of range: "
+                    "ports are 1 to 65535 (1883 without TLS and 8883 with it are usual)"
+                ) from None
             url, port = urlsplit(""), None
         if url.scheme not in ("mqtt", "mqtts") or not url.hostname or port == 0:
             raise InputError(

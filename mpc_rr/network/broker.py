@@ -2,7 +2,9 @@
 
 Coordinator and parties have different rights in it (`rights`), each by an address of its own. It
 listens on loopback unless told otherwise, keeps its files in a temporary folder, and is watched by
-`broker_guard`, so that neither process nor folder outlives the run, however that ends.
+`broker_guard`, so that neither process nor folder outlives the run, however that ends. If somebody
+kills the guard itself, the broker dies with it on Linux (elsewhere it goes on), and the folder goes
+with the run; it stays if both are killed at once.
 """
 
 import contextlib
@@ -11,6 +13,7 @@ import json
 import logging
 import secrets
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -37,23 +40,27 @@ from mpc_rr.network import broker_guard
 from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.network.rights import (
     COORDINATOR_INVITATION,
+    FORGOTTEN_S,
+    KEEPER,
     MOST_STORED,
     PARTY_INVITATION,
     BrokerKeys,
     draw_mailbox,
+    words_of_the_keeper,
 )
 from mpc_rr.randomness import SystemRandomness
 
 LOGGER = logging.getLogger("mpc_rr.network")
 START_S = 15.0
 STOP_S = 10.0
+KEEPER_TRIES = 3
+"""So often it is told what to keep: NATS may forget to answer one of many who come at once."""
 LEAST_FREE_MB = 64
 """With much less on its disk a broker starts, and then loses messages."""
-FORGOTTEN_S = 300
-"""A session without a connection for so long is forgotten."""
 AWAKE_S = 1.0 if sys.platform == "win32" else None
 """How often to look whether Ctrl-C was pressed: on Windows nothing else interrupts a wait."""
 LOOPBACK = "127.0.0.1"
+GUARD = (sys.executable, "-I", broker_guard.__file__)
 NEW_GROUP = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
 """What a new session is on Windows: Ctrl-C does not reach the guard and its broker."""
 
@@ -65,7 +72,8 @@ port: -1
 # A piece of a message has 256 KiB at most, and a few bytes around it.
 max_payload: 384KB
 # What waits for a slow reader: max_ack_pending largest messages (188 MB), and some more. Beyond
-# that the server would cut the reader's connection, which nobody must be able to bring about.
+# that the server cuts the reader's connection. Whoever floods with QoS 0, which waits for no
+# acknowledgement, brings that about; the reader connects again.
 max_pending: 256MB
 # Far more than a study has: a host needs one for thousands of parties.
 max_connections: 20000
@@ -76,9 +84,10 @@ max_control_line: 4KB
 # What the account may store. By itself NATS offers three quarters of what is free on the disk, and
 # lets nobody in if the account may have more.
 jetstream {{ store_dir: {store}, max_file_store: {most_stored} }}
-# Our sessions end with their connections. Those that somebody leaves behind end after a while.
+# Our sessions end with their connections. Those that somebody leaves behind end after a while. We
+# use QoS 1: what somebody publishes with QoS 2 would wait on the disk until it is released.
 mqtt {{ host: {host}, port: {port}, max_ack_pending: 500, consumer_inactive_threshold: {forgotten}
-  stream_replicas: {replicas}{tls} }}
+  reject_qos2_publish: true, stream_replicas: {replicas}{tls} }}
 {cluster}
 {rights}"""
 
@@ -161,6 +170,11 @@ def _running(
             why = _last_line(_end(guard)) or "why, it does not say"
             raise BrokerError(
                 f"the embedded broker does not let anybody in at {addresses.parties.where}: {why}"
+            )
+        if not any(_bounded(addresses.parties, keys) for _ in range(KEEPER_TRIES)):
+            raise BrokerError(
+                f"the embedded broker at {addresses.parties.where} did not hear what it is to "
+                "keep, so that anybody could fill it; start it again"
             )
         yield addresses, guard
     finally:
@@ -344,7 +358,7 @@ def _launch(settings: _Settings, port: int) -> "subprocess.Popen[bytes]":
         _check_room(folder)
         command = [str(server), "--config", str(settings.write(folder, port))]
         return subprocess.Popen(
-            [sys.executable, "-I", broker_guard.__file__, str(folder), *command],
+            [*GUARD, str(folder), *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,
@@ -402,19 +416,46 @@ def _opened(url: BrokerUrl) -> bool:
     of several who come at the same time.
     """
     mailbox = draw_mailbox(SystemRandomness())
-    first = paho.Client(CallbackAPIVersion.VERSION2, mailbox)
-    first.username_pw_set(*url.login(mailbox))
+    with _connected(url, mailbox, *url.login(mailbox)) as first:
+        return first.is_connected()
+
+
+def _bounded(url: BrokerUrl, keys: BrokerKeys) -> bool:
+    """See to it that nobody can fill the store for good; whether it was heard."""
+    token = keys.keeper_token(SystemRandomness())
+    with _connected(url, draw_mailbox(SystemRandomness()), KEEPER, token) as keeper:
+        if not keeper.is_connected():
+            return False
+        telling = [keeper.publish(*word, qos=1) for word in words_of_the_keeper()]
+        with contextlib.suppress(RuntimeError):  # the connection was lost meanwhile
+            return all(_loop_until(keeper, word.is_published) for word in telling)
+    return False
+
+
+@contextlib.contextmanager
+def _connected(
+    url: BrokerUrl, mailbox: str, user: str | None, password: str | None
+) -> Iterator[paho.Client]:
+    """A client that is connected, if it was let in."""
+    client = paho.Client(CallbackAPIVersion.VERSION2, mailbox)
+    client.username_pw_set(user, password)
     if url.tls:
-        first.tls_set_context(accepting_any())
-    deadline = time.monotonic() + START_S
+        client.tls_set_context(accepting_any())
     with contextlib.suppress(OSError):
-        first.connect(url.host, url.port)
-        while not first.is_connected() and time.monotonic() < deadline:
-            if first.loop(0.1) != paho.MQTT_ERR_SUCCESS:
-                break
-    let_in = first.is_connected()
-    first.disconnect()
-    return let_in
+        client.connect(url.host, url.port)
+        _loop_until(client, client.is_connected)
+    try:
+        yield client
+    finally:
+        client.disconnect()
+
+
+def _loop_until(client: paho.Client, happened: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + START_S
+    while not happened() and time.monotonic() < deadline:
+        if client.loop(0.1) != paho.MQTT_ERR_SUCCESS:
+            break
+    return happened()
 
 
 def _why_it_ended(guard: "subprocess.Popen[bytes]", host: str, port: int) -> str:
@@ -444,7 +485,23 @@ def _end(guard: "subprocess.Popen[bytes]") -> str:
     if guard.stdout.closed:
         return ""  # it was ended before
     guard.stdin.close()
+    if sys.platform != "win32":
+        guard.send_signal(signal.SIGCONT)  # it may have been stopped
     with guard.stdout, contextlib.suppress(subprocess.TimeoutExpired):
         guard.wait(STOP_S)
-        return guard.stdout.read().decode(errors="replace")
+        words = guard.stdout.read().decode(errors="replace")
+        _remove(_folder_of(guard))
+        return words
     return ""
+
+
+def _folder_of(guard: "subprocess.Popen[bytes]") -> Path:
+    assert isinstance(guard.args, list)
+    return Path(guard.args[len(GUARD)])
+
+
+def _remove(folder: Path) -> None:
+    """What a guard that was killed has left: its broker may be writing there yet."""
+    deadline = time.monotonic() + STOP_S
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)

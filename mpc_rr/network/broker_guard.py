@@ -2,7 +2,9 @@
 
 Started by `mpc_rr.network.broker` as a process of its own, with nothing but the standard library.
 Its standard input is a pipe whose other end only the owner holds: when the owner closes it or dies,
-however suddenly, the pipe ends; then the broker is stopped and its folder removed.
+however suddenly, the pipe ends; then the broker is stopped and its folder removed. If the guard
+itself is killed, the broker dies with it on Linux, and goes on elsewhere; its owner removes the
+folder, if it lives.
 
 What the broker says is read, and next to nothing of it kept: strangers make it say much, in lines
 of 64 kB, and no disk may fill with that.
@@ -11,6 +13,7 @@ Usage: broker_guard.py FOLDER COMMAND…   (FOLDER is removed in the end)
 """
 
 import contextlib
+import ctypes
 import os
 import re
 import shutil
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -27,6 +31,8 @@ LINES, LINE_BYTES = 8, 480
 """So much is kept. Together it must fit into a pipe: nobody reads that before we have ended."""
 OF_NO_USE = re.compile(rb"\[(INF|WRN|DBG)\]| - \w?id:\d+ - ")
 """Mere information, and what was wrong with one connection: it never ends a broker."""
+_ON_PARENTS_DEATH = 1
+"""``PR_SET_PDEATHSIG`` of <sys/prctl.h>."""
 KILL = b"k"
 """Said by the owner: end the broker at once, as a power cut would."""
 
@@ -61,7 +67,11 @@ def main(folder: Path, command: list[str]) -> int:
 
 def _run(command: list[str]) -> int:
     broker = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=_dies_with_us(),  # noqa: PLW1509  (there is no other thread yet)
     )
     signal.signal(signal.SIGTERM, lambda *_: _stop(broker))
     threading.Thread(target=_stop_when_owner_is_gone, args=(broker,), daemon=True).start()
@@ -70,6 +80,20 @@ def _run(command: list[str]) -> int:
     code = broker.wait()
     _tell(words)
     return code
+
+
+def _dies_with_us() -> Callable[[], None] | None:
+    """What a new process does so that it is killed when this one ends, where there is such."""
+    if sys.platform != "linux":
+        return None
+    prctl, guard = ctypes.CDLL(None).prctl, os.getpid()
+
+    def die_with_it() -> None:
+        prctl(_ON_PARENTS_DEATH, signal.SIGKILL)
+        if os.getppid() != guard:  # it has died before that
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return die_with_it
 
 
 def _last_words(output: IO[bytes]) -> bytes:

@@ -35,7 +35,8 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
     if isinstance(cause, ssl.SSLCertVerificationError):
         return BrokerRefusal(
             f"the certificate of the broker at {url.where} is not to be trusted: "
-            f"{cause.verify_message or cause}; name the authority that issued it with --broker-ca"
+            f"{cause.verify_message or cause}; name the authority that issued it with --broker-ca, "
+            "or give the whole address as mpc-rr broker printed it, with #sha256=…"
         )
     if isinstance(cause, ssl.SSLError) and not isinstance(cause, ENDED):
         return BrokerRefusal(
@@ -101,5 +102,5 @@ def no_echo(url: BrokerUrl, topic: str) -> BrokerRefusal:
     """It does not carry what the coordinator sends to itself."""
     return BrokerRefusal(
         f"the broker at {url.where} does not carry messages to {topic}: may this user write and "
-        f"read there, and 8 KiB at a time? ({HOW})"
+        f"read there, and 8 KiB at a time? ({HOW}) {FULL.capitalize()}"
     )

@@ -12,7 +12,9 @@ to itself, to see how large a one the broker carries.
 """
 
 import struct
-from collections.abc import Iterator, Sequence
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -34,8 +36,9 @@ _Messages = Annotated[list[tuple[str, bytes]], msgspec.Meta(max_length=MOST_IN_A
 PIECE_OVERHEAD = 1 + _HEAD.size
 _FRAME = 16
 """What a message in a batch takes besides itself and its reader's name, at most; and the batch."""
-_BOOKKEEPING = 512
-"""What a held piece costs in memory besides its own bytes, at most."""
+_COST_OF_MESSAGE, _COST_OF_PIECE = 1024, 256
+"""What a message that is not complete costs in memory, and each of its pieces besides its own
+bytes, at most."""
 
 
 def whole(raw: bytes) -> bytes:
@@ -101,19 +104,39 @@ def token_of(payload: bytes, length: int) -> bytes | None:
     return payload[1 : 1 + length] if payload[:1] == _PROBE else None
 
 
+_Key = tuple[str, bytes, int]
+"""A sender, and the identifier and count of the pieces of one message."""
+LEFT_BEHIND_S = 20.0
+"""Who adds nothing to a message for so long has left it behind: the largest piece takes as long at
+105 kbit/s."""
+
+
 class Assembler:
     """Puts pieces together, within a bound on memory.
 
-    When there are too many, those are forgotten to which nothing was added for longest; and who
-    has too many, loses his own.
+    Who has too many, loses his own, those first to which nothing was added for longest. When all
+    together have too many, what was left behind is forgotten; then one of those loses his own who
+    hold most: nobody of whom another holds twice as much. What a piece costs in work does not
+    depend on how many are held.
     """
 
-    def __init__(self, limit_bytes: int, per_sender: int | None = None) -> None:
+    def __init__(
+        self,
+        limit_bytes: int,
+        per_sender: int | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._limit, self._per_sender = limit_bytes, per_sender or limit_bytes
+        self._now = now
         self._total = 0
         self._held: dict[str, int] = {}
-        self._open: dict[tuple[str, bytes, int], dict[int, bytes]] = {}
-        """By sender, identifier and count; what was added to last stands last."""
+        self._by_size = [OrderedDict[str, None]() for _ in range(64)]
+        """The senders, by how many bits the number of bytes has that each holds."""
+        self._open: OrderedDict[_Key, dict[int, bytes]] = OrderedDict()
+        self._of: dict[str, OrderedDict[_Key, float]] = {}
+        """The keys of each sender, and when something was last added. In both, what was added to
+        last stands last; in a plain dictionary the first is only found behind the places of all
+        that were taken before."""
 
     def add(self, sender: str, payload: bytes) -> bytes | None:
         """The message that this payload completes, or None if it is not complete or is junk."""
@@ -126,23 +149,55 @@ class Assembler:
         if number >= count or len(piece) > self._limit:
             return None
         key = (sender, identifier, count)
-        pieces = self._open[key] = self._open.pop(key, {})
-        if number not in pieces:
-            pieces[number] = piece
-            self._held[sender] = self._held.get(sender, 0) + len(piece) + _BOOKKEEPING
-            self._total += len(piece) + _BOOKKEEPING
+        if number in self._open.get(key, ()):
+            return None  # what is repeated is no progress
+        pieces = self._latest(key)
+        pieces[number] = piece
+        self._charge(sender, len(piece) + _COST_OF_PIECE)
         if len(pieces) == count:
             self._forget(key)
             return b"".join(pieces[i] for i in range(count))
         while self._held.get(sender, 0) > self._per_sender:
-            self._forget(next(key for key in self._open if key[0] == sender))
+            self._forget(next(iter(self._of[sender])))
         while self._total > self._limit:
-            self._forget(next(iter(self._open)))
+            self._forget(self._least_deserving())
         return None
 
-    def _forget(self, key: tuple[str, bytes, int]) -> None:
-        freed = sum(len(piece) + _BOOKKEEPING for piece in self._open.pop(key).values())
-        self._total -= freed
-        self._held[key[0]] -= freed
-        if not self._held[key[0]]:
-            del self._held[key[0]]
+    def _latest(self, key: _Key) -> dict[int, bytes]:
+        """What is there of a message, which is now the last that something was added to."""
+        sender = key[0]
+        if key not in self._open:
+            self._open[key] = {}
+            self._of.setdefault(sender, OrderedDict())
+            self._charge(sender, _COST_OF_MESSAGE)
+        self._of[sender][key] = self._now()
+        self._open.move_to_end(key)
+        self._of[sender].move_to_end(key)
+        return self._open[key]
+
+    def _least_deserving(self) -> _Key:
+        """The message to be forgotten when all together have too many."""
+        oldest = next(iter(self._open))
+        if self._now() - self._of[oldest[0]][oldest] > LEFT_BEHIND_S:
+            return oldest
+        largest = next(filter(None, reversed(self._by_size)))
+        return next(iter(self._of[next(iter(largest))]))
+
+    def _charge(self, sender: str, cost: int) -> None:
+        before = self._held.get(sender, 0)
+        held = self._held[sender] = before + cost
+        self._total += cost
+        if before.bit_length() == held.bit_length():
+            return
+        if before:
+            self._by_size[before.bit_length()].pop(sender)
+        if held:
+            self._by_size[held.bit_length()][sender] = None
+
+    def _forget(self, key: _Key) -> None:
+        sender, pieces = key[0], self._open.pop(key)
+        freed = _COST_OF_MESSAGE + sum(len(piece) + _COST_OF_PIECE for piece in pieces.values())
+        del self._of[sender][key]
+        self._charge(sender, -freed)
+        if not self._of[sender]:
+            del self._of[sender], self._held[sender]

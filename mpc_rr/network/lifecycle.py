@@ -189,6 +189,32 @@ class Goodbye(Message, frozen=True):
     doing: ClassVar[str] = "parties take their leave"
 
 
+class TranscriptWanted(Message, frozen=True):
+    """Party → coordinator, after the verdict: hand me the transcript, from this byte on.
+
+    ``at`` is as many bytes as have come; when all have, that says so.
+    """
+
+    step: ClassVar[str] = "transcript_wanted"
+    reveals: ClassVar[bool] = False
+    doing: ClassVar[str] = "parties ask for the transcript"
+    at: int
+
+
+class TranscriptPiece(Message, frozen=True):
+    """Coordinator → party that asked: a piece of the transcript; or why there is none."""
+
+    step: ClassVar[str] = "transcript_piece"
+    doing: ClassVar[str] = "the coordinator hands out the transcript"
+    way: ClassVar[Way] = "hand out"
+    at: int
+    total: int
+    """How many bytes there are in all."""
+    part: bytes
+    refusal: str
+    """Empty, or why nothing is handed out."""
+
+
 class Objection(Message, frozen=True):
     """Party → coordinator: I stop, because of what ``against`` did in ``at_step``."""
 
@@ -213,12 +239,13 @@ AGENT_MESSAGES: tuple[type[Message], ...] = (
     Join,
     RosterSeen,
     ResultSeen,
+    TranscriptWanted,
     Goodbye,
     Objection,
     Again,
 )
 """What parties send outside the protocol."""
 COORDINATOR_MESSAGES: tuple[type[Message], ...] = (
-    Invitation, Refusal, Welcome, LobbyNews, Roster, Passes, Opening, Verdict,
+    Invitation, Refusal, Welcome, LobbyNews, Roster, Passes, Opening, Verdict, TranscriptPiece,
 )  # fmt: skip
 """What the coordinator sends outside the protocol."""

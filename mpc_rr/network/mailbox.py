@@ -13,7 +13,7 @@ import contextlib
 import logging
 import math
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ParamSpec, Self
@@ -21,7 +21,7 @@ from typing import ParamSpec, Self
 import msgspec
 
 from mpc_rr.crypto.identity import Identity, PublicIdentity
-from mpc_rr.errors import Dropout, Misconduct, MpcRrError, listing
+from mpc_rr.errors import Dropout, Misconduct, MpcRrError, Unheard, listing
 from mpc_rr.network.envelope import (
     COORDINATOR,
     EVERYONE,
@@ -144,9 +144,10 @@ class Mailbox:
         self.ask_again_s, self.size_limit = ask_again_s, size_limit
         self.run: bytes = b""
         self.session_root = ""
+        """What is said in this session, and in those below it, is filed."""
         self.keys: dict[str, PublicIdentity] = {}
-        self.preview: tuple[tuple[str, float], ...] = ()
-        """For a coordinator: shares as they are now, for people to watch."""
+        self.watched: tuple[tuple[tuple[str, float], ...], str] = ((), "")
+        """For a coordinator: shares as they are now, for people to watch, and a line about them."""
         self.keys_digest: bytes = b""
         """For a party: the digest of the roster from which it has the keys."""
         self.rejected: Counter[str] = Counter()
@@ -179,6 +180,8 @@ class Mailbox:
         self._targets = (me, EVERYONE)
         self._filed: dict[tuple[str, str, str], Opened] = {}
         self._fingerprints: dict[tuple[str, str, str], bytes] = {}
+        self._contradicted: set[tuple[str, str, str]] = set()
+        """Of these it is known that their sender contradicts himself: each is news once."""
         self._filed_by: Counter[str] = Counter()
         self._filed_bytes: Counter[str] = Counter()
         self._sent: dict[tuple[str, str, str], bytes] = {}
@@ -340,6 +343,25 @@ class Mailbox:
         if self._wait is not None:
             self._wait.wake.set()
 
+    def take_part(self, run: bytes, coordinator: PublicIdentity) -> None:
+        """From now on, be a party of this run; nothing that was said in another counts."""
+        self.run, self.keys[COORDINATOR] = run, coordinator
+        self._contradicted.clear()
+        for filed in (self._filed, self._fingerprints, self._filed_by, self._filed_bytes):
+            filed.clear()
+
+    def forget_earlier_attempts(self) -> None:
+        """Keep only what belongs to this session, where it may have come already, or to the end.
+
+        Nobody takes the rest any more, and it would count towards a flood.
+        """
+        kept = (self.session_root, VERDICT_SESSION)
+        for key in [key for key in self._fingerprints if key[0].split("/")[0] not in kept]:
+            del self._fingerprints[key]
+            self._contradicted.discard(key)
+            if key in self._filed:
+                self.take(*key[:2], key[2:])
+
     def dismiss(self, sender: str) -> None:
         """Take no more notice of a sender: neither of what comes nor of what came already."""
         self.keys.pop(sender, None)
@@ -378,8 +400,7 @@ class Mailbox:
                     return
                 left_s = wait.deadline(timeout_s) - loop.time()
                 if left_s <= CLOCK_STEP_S:
-                    silence = self.silence(wait.missing, wait.step, timeout_s, wait.started)
-                    raise Dropout(silence, wait.missing)
+                    raise self.silence(wait.missing, wait.step, timeout_s, wait.started)
                 quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
                 if quiet_s <= CLOCK_STEP_S:
                     self._ask_all(wait, late_s=-quiet_s)
@@ -388,13 +409,19 @@ class Mailbox:
         finally:
             self._wait = None
 
-    def silence(self, missing: Iterable[str], step: str, waited_s: float, since: float) -> str:
-        """Who did not write; and if it is we who could not hear, that."""
-        cut_off = self.transport.cut_off(since)
-        return (
-            f"{listing(missing)} sent nothing for step {step!r} within {waited_s:g} s"
-            f"{'' if cut_off is None else f'; {cut_off}'}"
-        )
+    def silence(
+        self, missing: Collection[str], step: str, waited_s: float, since: float
+    ) -> Dropout:
+        """Who did not write; and if it is we who could not hear, that.
+
+        In a flood of others' messages nobody is silent of whom it could be known.
+        """
+        cut_off, crowded = self.transport.cut_off(since), self.transport.crowded(since)
+        but = "".join(f"; {why}" for why in (crowded, cut_off) if why)
+        where = f"for step {step!r} within {waited_s:g} s{but}"
+        if crowded is None:
+            return Dropout(f"{listing(missing)} sent nothing {where}", missing)
+        return Unheard(f"{listing(missing)} could not be heard {where}", missing)
 
     @staticmethod
     async def _woken(wait: _Wait, timeout_s: float) -> None:
@@ -472,7 +499,7 @@ class Mailbox:
             self.handlers[header.step](opened)
             return
         if earlier is not None:
-            self._contradicted(header)
+            self._tell_contradiction(key)
         self._admit(header, len(raw))
         self.count(header.session, header.step, header.sender, received=len(raw))
         if header.step in self.watchers:
@@ -503,13 +530,12 @@ class Mailbox:
         self._filed_by[header.sender] += 1
         self._filed_bytes[header.sender] = filed_bytes
 
-    def _contradicted(self, header: Header) -> None:
-        self.interrupt(
-            Misconduct(
-                f"{header.sender} sent two different messages for step {header.step!r}",
-                [header.sender],
-            )
-        )
+    def _tell_contradiction(self, key: tuple[str, str, str]) -> None:
+        if key not in self._contradicted:
+            self._contradicted.add(key)
+            _, step, sender = key
+            what = f"{sender} sent two different messages for step {step!r}"
+            self.interrupt(Misconduct(what, [sender]))
         raise Rejected("contradiction")
 
     def _arrived(self, header: Header) -> None:

@@ -81,6 +81,10 @@ class MemoryTransport:
         """Never."""
         return None
 
+    def crowded(self, since: float) -> str | None:  # noqa: ARG002
+        """Never."""
+        return None
+
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand a message to the network for an address."""
         self._network.carry(self._address, address, raw)

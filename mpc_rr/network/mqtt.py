@@ -87,6 +87,11 @@ BEAT_S = 5.0
 """How often a connection with parties says that it is there."""
 NO_RIGHTS_S = 15.0
 """For so long a subscription is tried again: a cluster that has lost a node refuses some, too."""
+MOST_OF_A_STUDY = 1000
+"""Messages in a second, on average over a wait, or as many as there are mailboxes of parties. Who
+takes part says that he is there every five seconds: these would be five thousand connections."""
+SECONDS_KEPT = 3600
+"""For so many seconds in which messages came it is known how many."""
 BACK_S = 5.0
 """Who has lost its connection for longer than this, in the broker's eyes, is gone."""
 PROBES = tuple(kib * 1024 - 512 for kib in (8, 16, 32, 64, 128, 256))
@@ -199,6 +204,8 @@ class MqttConnection:
         self._failure: BrokerError | None = None
         self._read = 0
         """How many messages were read from the broker."""
+        self._came_in: deque[list[int]] = deque(maxlen=SECONDS_KEPT)
+        """How many came in which second, if any did."""
         self._came_at = -math.inf
         """When the last message came, or the last acknowledgement of one."""
         self._turns: deque[asyncio.Future[None]] = deque()
@@ -413,6 +420,18 @@ class MqttConnection:
             f"({away[-1].why.rstrip('.?')})"
         )
 
+    def crowded(self, since: float) -> str | None:
+        """That far more has come in since then than a study's messages, in words."""
+        came = sum(read for second, read in self._came_in if second + 1 > since)
+        known = self._came_in[0][0] if len(self._came_in) == SECONDS_KEPT else since
+        seconds = max(asyncio.get_running_loop().time() - max(since, known), 1.0)
+        if came <= max(MOST_OF_A_STUDY, len(self._heard)) * seconds:
+            return None
+        return (
+            f"{came:,} messages have come in, {came / seconds:,.0f} a second: does "
+            "somebody flood this broker?"
+        )
+
     async def _beat(self) -> None:
         """Say now and then that this connection is there."""
         while True:
@@ -512,7 +531,8 @@ class MqttConnection:
                     async with self._window:
                         await self._deliver(topic, piece)
             return
-        lane, _, reader = topic.rpartition("/") if "/box/" in topic else (topic, "", "")
+        boxed = topic.startswith(self.box(""))  # a study, too, may be called like one of our words
+        lane, _, reader = topic.rpartition("/") if boxed else (topic, "", "")
         published = asyncio.get_running_loop().create_future()
         waiting = self._lanes.setdefault(lane, deque())
         waiting.append((reader, raw, published))
@@ -626,7 +646,10 @@ class MqttConnection:
     def _arrived(self, message: aiomqtt.Message) -> None:
         """Take a message at once. Nothing of ours is retained: somebody left that here."""
         self._read += 1
-        self._came_at = asyncio.get_running_loop().time()
+        now = self._came_at = asyncio.get_running_loop().time()
+        if not self._came_in or now >= self._came_in[-1][0] + 1:
+            self._came_in.append([math.floor(now), 0])
+        self._came_in[-1][1] += 1
         if message.retain or not isinstance(message.payload, bytes):
             return
         try:
@@ -769,13 +792,17 @@ def _of_the_broker(error: BaseException) -> BrokerError:
 def _quiet_lost_sockets(loop: asyncio.AbstractEventLoop) -> None:
     """Keep asyncio from printing a trace when a socket is gone before paho has unregistered it.
 
-    The loss itself is noticed and handled by the keeper of the connection.
+    Nor when a connection ended as we gave it up, and nobody asks any more why. A loss itself is
+    noticed and handled by the keeper of the connection.
     """
     previous = loop.get_exception_handler()
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         about_sockets = re.search("(add|remove)_(reader|writer)", str(context.get("message")))
-        if about_sockets and isinstance(context.get("exception"), OSError | ValueError):
+        what = context.get("exception")
+        if isinstance(what, aiomqtt.MqttError) or (
+            about_sockets and isinstance(what, OSError | ValueError)
+        ):
             return
         if previous is not None:
             previous(loop, context)
@@ -862,6 +889,10 @@ class MqttTransport:
     def cut_off(self, since: float) -> str | None:
         """For how long there was no connection since then, in words."""
         return self._connection.cut_off(since)
+
+    def crowded(self, since: float) -> str | None:
+        """That far more has come in since then than a study's messages, in words."""
+        return self._connection.crowded(since)
 
     def take(self, raw: bytes, mailbox: str) -> None:
         """Put a message, or a batch, in the inbox. If it is full some are lost, and asked for."""

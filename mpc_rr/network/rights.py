@@ -32,7 +32,21 @@ MOST_CONSUMERS = 1_000_000
 
 MOST_STORED = 4 * 2**30
 """Bytes that wait on the broker's disk, retained messages included, which nobody here asks for.
-NATS has no limit for those alone: who fills it shuts all others out (docs/brokers.md)."""
+Who fills it shuts all others out; NATS has no setting for retained messages alone
+(docs/brokers.md)."""
+
+KEEPER = "keeper"
+RETAINED, SESSIONS = "$MQTT_rmsgs", "$MQTT_sess"
+"""The streams in which NATS keeps what is retained, and which session has which subscriptions."""
+SESSION_BYTES = 4096
+"""A session's record: two subscriptions, with the longest name that a study can have."""
+SESSIONS_BYTES = 64 * 2**20
+"""All of them; beyond that the oldest are forgotten, which only those notice who come again."""
+FORGOTTEN_S = 300
+"""A session without a connection for so long is forgotten."""
+RECORDS_KEPT_S = 2 * FORGOTTEN_S
+"""So long a record is kept since its session last subscribed; who is connected needs it no more."""
+_UPDATE, _PURGE = "$JS.API.STREAM.UPDATE", "$JS.API.STREAM.PURGE"
 
 _OWN = f"{MAILBOX_PREFIX}{{{{name()}}}}"
 _DELIVERIES = "$MQTT.sub.*"
@@ -46,6 +60,8 @@ _COORDINATOR_READS = ["mpc_rr.*.coordinator", "mpc_rr.*.coordinator.>", *_PARTY_
 _COORDINATOR_WRITES = ["mpc_rr.*.all", "mpc_rr.*.box.>", *_PARTY_WRITES]
 
 _UNLIMITED = {"subs": -1, "data": -1, "payload": -1}
+# MQTT has no challenge that a user's key could answer.
+_BY_MQTT = {"bearer_token": True, "allowed_connection_types": ["MQTT"]}
 _CLOSED = {"imports": 0, "exports": 0, "leaf": 0, "wildcards": True}
 
 
@@ -134,6 +150,13 @@ class BrokerKeys(msgspec.Struct, frozen=True):
     def _invitation(self, seed: str) -> str:
         return Invitation(NKey.from_seed(seed), NKey.from_seed(self.account).public).text
 
+    def keeper_token(self, rng: Randomness) -> str:
+        """A token for whoever starts the broker, and for one thing: to bound what it keeps."""
+        subjects = [topic.replace("/", ".") for topic, _ in words_of_the_keeper()]
+        rights = {"pub": {"allow": subjects}, "sub": {"deny": [">"]}}
+        claims = {"type": "user", **_UNLIMITED, **rights, **_BY_MQTT}
+        return NKey.from_seed(self.account).token(NKey.draw(Kind.USER, rng).public, KEEPER, claims)
+
     def configuration(self, rng: Randomness) -> str:
         """The lines of a NATS server's configuration that give these keys their rights.
 
@@ -166,6 +189,36 @@ class BrokerKeys(msgspec.Struct, frozen=True):
         ))  # fmt: skip
 
 
+def words_of_the_keeper() -> tuple[tuple[str, str], ...]:
+    """What the keeper publishes, on which topics, so that nobody can fill the store for good.
+
+    Nothing more is retained, and what somebody left before that goes; sessions are forgotten, and
+    none of them has a record that is larger than ours are.
+    """
+    second = 10**9  # JetStream counts in nanoseconds
+    nothing = _stream(RETAINED, "$MQTT.rmsgs.>", max_bytes=1, discard="new")
+    sessions = _stream(
+        SESSIONS, "$MQTT.sess.>", max_bytes=SESSIONS_BYTES, discard="old",
+        max_msg_size=SESSION_BYTES, max_age=RECORDS_KEPT_S * second,
+    )  # fmt: skip
+    words = (
+        (f"{_UPDATE}.{RETAINED}", nothing),
+        (f"{_PURGE}.{RETAINED}", ""),
+        (f"{_UPDATE}.{SESSIONS}", sessions),
+    )
+    return tuple((subject.replace(".", "/"), told) for subject, told in words)
+
+
+def _stream(name: str, subjects: str, **bounds: int | str) -> str:
+    """A stream as NATS itself makes it for MQTT, but for its bounds."""
+    made = {
+        "name": name, "subjects": [subjects], "storage": "file", "num_replicas": 1,
+        "retention": "limits", "max_msgs_per_subject": 1, "max_consumers": -1, "max_msgs": -1,
+        "max_msg_size": -1, "max_age": 0,
+    }  # fmt: skip
+    return msgspec.json.encode(made | bounds).decode()
+
+
 def is_invitation(text: str) -> bool:
     """Whether this is an invitation, without a typing error."""
     with contextlib.suppress(ValueError):
@@ -180,8 +233,7 @@ def _role(name: str, seed: str, writes: list[str], reads: list[str]) -> dict[str
         **_UNLIMITED,
         "pub": {"allow": writes},
         "sub": {"allow": reads},
-        "bearer_token": True,  # MQTT has no challenge that a user's key could answer
-        "allowed_connection_types": ["MQTT"],
+        **_BY_MQTT,
     }
     key = NKey.from_seed(seed).public
     return {"kind": "user_scope", "key": key, "role": name, "template": template}

@@ -46,6 +46,9 @@ class Transport(Protocol):
     def cut_off(self, since: float) -> str | None:
         """For how long we were cut off from the network since then, in words; None: not long."""
 
+    def crowded(self, since: float) -> str | None:
+        """That far more has come in since then than a study's messages, in words; None if not."""
+
     async def answer(self, address: str, raw: bytes) -> None:
         """Hand ``raw`` to the carrier for an address, whoever is there (coordinator only)."""
 

@@ -13,6 +13,8 @@ import shutil
 import msgspec
 import pytest
 from helpers import make_study, setting
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from mpc_rr.agents.account import Account, StoredAccount, _shared, adopt_rows
@@ -589,6 +591,47 @@ def test_the_screen_shows_true_names_and_ones_own_answer():
     assert "    What you would disclose:" in said
     assert said.count("\nWhat you would disclose") == 1
     assert "“hiv”, “a1”: randomized" in said
+
+
+def screen_of(income, answers):
+    schema = msgspec.structs.replace(STUDY.schema, attributes=(income, STUDY.schema.attributes[1]))
+    means = consent_to(msgspec.structs.replace(STUDY, schema=schema), Account(), answers)
+    shown = io.StringIO()
+    show_consent(Console(file=shown, width=200), means)
+    return shown.getvalue(), msgspec.json.encode(means)
+
+
+def test_the_screen_shows_which_numbers_are_counted_as_an_answer():
+    """Two studies that differ in bins alone had the same screen: the middle third of all incomes
+    could be one person's."""
+    thirds = ("lower third", "middle third", "upper third")
+    honest, nosy = (
+        Attribute("income", "ordinal", thirds, bins=(0, low, high, math.inf))
+        for low, high in ((30000, 60000), (73512, 73513.5))
+    )
+    (said, encoded), (other, other_encoded) = (screen_of(a, (1, 0)) for a in (honest, nosy))
+    assert "“middle third” (30000 and above, below 60000), “upper third” (60000 and above)" in said
+    assert "      your answer: “middle third” (73512 and above, below 73513.5)" in other
+    assert said != other
+    assert encoded != other_encoded
+    assert b"73512 and above, below 73513.5" in other_encoded
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=2, max_size=9, unique=True), st.data())
+def test_intervals_are_told_to_the_last_digit(edges, data):
+    """Whatever edge moves, by however little, the words are others."""
+    edges = sorted(edges)
+    place = data.draw(st.integers(0, len(edges) - 1))
+    moved = [*edges]
+    moved[place] = math.nextafter(edges[place], math.inf if math.isfinite(edges[place]) else 0)
+    assume(all(low < high for low, high in itertools.pairwise(moved)))
+    categories = tuple(f"c{k}" for k in range(len(edges)))
+    one, other = (
+        Attribute("a", "ordinal", (*categories[1:], "none"), bins=tuple(bins), missing="none")
+        for bins in (edges, moved)
+    )
+    assert one.intervals != other.intervals
+    assert list(one.intervals) == list(categories[1:])
 
 
 # ── Files ──────────────────────────────────────────────────────────────────────────────────────

@@ -141,7 +141,24 @@ def test_who_goes_and_comes_keeps_a_full_lobby_waiting_only_for_a_while(seats):
     assert not seats.in_doubt(GIVEN_UP_S + 1)
     seats.take("ben", Seat(BEN, "box/ben", b""))
     carrier.gone = {"box/ben"}
-    assert seats.in_doubt(GIVEN_UP_S + 1), "another may be back in a moment"
+    assert seats.in_doubt(GIVEN_UP_S + 1), "who has just come may be back in a moment"
+
+
+def test_a_stranger_keeps_a_full_lobby_waiting_only_once_whomever_he_claims_to_be(seats):
+    """Once each name that he claimed kept it open for as long again."""
+    seats.take("ben", Seat(BEN, "box/ben", b""))
+    heard = seats._transport.at
+    heard["box/ann"] = heard["box/ben"] = 0
+    assert seats.still_there("ann", AGAIN, 1) is None
+    assert seats.in_doubt(1)
+    heard["box/ann"] = heard["box/ben"] = 14
+    assert seats.still_there("ben", AGAIN, 15) is None
+    assert seats.in_doubt(15), "it is not over yet"
+    assert not seats.in_doubt(1 + GIVEN_UP_S + 1)
+    seats.give_back("ann")
+    seats.take("ann", Seat(AGAIN, "box/ann", b""))
+    assert seats.still_there("ben", ANN, 18) is None
+    assert seats.in_doubt(18), "it was not full meanwhile"
 
 
 def test_nothing_is_said_of_somebody_whose_signature_was_not_checked():

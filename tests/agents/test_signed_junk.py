@@ -16,6 +16,7 @@ RECORDS = random_records(5, SIZES, seed=9)
 STEPS = st.sampled_from([
     "hello", "invitation", "refusal", "join", "admission", "roster", "roster_seen", "share",
     "lobby_news", "partial", "result_seen", "verdict", "goodbye", "objection", "again",
+    "transcript_wanted", "transcript_piece",
     "no such step",
 ])  # fmt: skip
 SESSIONS = st.sampled_from(

@@ -19,8 +19,8 @@ from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
-from mpc_rr.publication.ending import NO_VERDICT, published
 from mpc_rr.publication.reports import MAY_BE_MISSING
+from mpc_rr.publication.whole import NO_VERDICT, published
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.running import run_study
 from mpc_rr.simulation.clock import run_virtual

@@ -5,6 +5,7 @@ Messages go straight into a mailbox, which counts why it threw one away.
 
 import asyncio
 import datetime as dt
+import logging
 import math
 
 import msgspec
@@ -45,6 +46,7 @@ from mpc_rr.network.session.party import PartySession
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
+from mpc_rr.study.definition import Deadlines
 
 SIZES = (2, 3)
 STUDY = make_study(4, SIZES)
@@ -113,6 +115,9 @@ class Letters:
         return address in self.gone
 
     def cut_off(self, since):
+        return None
+
+    def crowded(self, since):
         return None
 
 
@@ -473,6 +478,21 @@ def test_if_nobody_is_there_the_cause_says_what_is_known_of_it(act, cut_off, why
     assert why in outcome.cause
 
 
+def test_if_nobody_gets_through_a_flood_the_cause_says_so(monkeypatch):
+    """Once it asked for rights that all had."""
+    monkeypatch.setattr(Letters, "crowded", lambda *_: "9,000 messages have come in")
+
+    async def main():
+        boss = Coordinator(STUDY, Letters(), SeededRandomness(1))
+        running = asyncio.create_task(boss.run())
+        await asyncio.sleep(0)
+        boss.mailbox.accept(hello(ANN))
+        return await running
+
+    cause = run_virtual(main()).cause
+    assert cause.endswith("; the lobby closed after 30 s: 9,000 messages have come in")
+
+
 def test_of_each_person_one_pass_waits(monkeypatch):
     """Once every identity's was kept: one admitted person could fill the memory."""
     registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6))
@@ -488,20 +508,24 @@ def test_of_each_person_one_pass_waits(monkeypatch):
     assert "p19" in desk.boss._seats
 
 
+def entry(boss, who, name):
+    """The signed words by which somebody joins, and by which it leaves."""
+    return [
+        letter(message, who, sender=name, target=COORDINATOR, run=boss.mailbox.run, session=session)
+        for message, session in (
+            (join(boss, who, name=name, address=f"box/{name}"), LOBBY_SESSION),
+            (Objection(COORDINATOR, "", "", "I do not like it"), ""),
+        )
+    ]
+
+
 def test_whoever_comes_and_goes_in_the_lobby_leaves_nothing_behind():
     """Once each left an entry in the roster, until nobody could read it any more."""
 
     async def act(boss, letters):
         for number in range(50):
-            who, name = Identity(SeededRandomness(200 + number)), f"mallory-{number}"
-            for message, session in (
-                (join(boss, who, name=name, address=f"box/{name}"), LOBBY_SESSION),
-                (Objection(COORDINATOR, "", "", "I do not like it"), ""),
-            ):
-                boss.mailbox.accept(
-                    letter(message, who, sender=name, target=COORDINATOR, run=boss.mailbox.run,
-                           session=session)
-                )  # fmt: skip
+            for raw in entry(boss, Identity(SeededRandomness(200 + number)), f"mallory-{number}"):
+                boss.mailbox.accept(raw)
             await asyncio.sleep(0.01)
         assert len(boss._seats) == 0
         assert not boss._excluded
@@ -516,6 +540,95 @@ def test_whoever_comes_and_goes_in_the_lobby_leaves_nothing_behind():
         assert "mallory-0" in boss._seats
 
     in_the_lobby(act)
+
+
+def test_whoever_has_left_does_not_come_again_by_the_same_words():
+    """Once anybody who had kept them could have a party join and leave without end."""
+
+    async def act(boss, letters):
+        joins, leaves = entry(boss, ANN, "ann")
+        for raw in (joins, joins, leaves):
+            boss.mailbox.accept(raw)  # it may have asked twice
+        await asyncio.sleep(0.1)
+        assert not boss.mailbox.rejected
+        sent = len(letters.sent)
+        for raw in (joins, leaves) * 20:
+            boss.mailbox.accept(raw)
+            await asyncio.sleep(0.01)
+        assert "ann" not in boss._seats
+        assert len(letters.sent) == sent, "nobody is answered"
+        assert boss.mailbox.rejected == {"duplicate": 20, "unknown sender": 20}
+
+    in_the_lobby(act)
+
+
+def test_whoever_was_missed_before_it_was_welcomed_may_ask_again_by_the_same_words():
+    """A party signs its join once, and repeats it until it is answered."""
+
+    async def act(boss, letters):
+        joins, _ = entry(boss, ANN, "ann")
+        boss.mailbox.accept(joins)
+        letters.heard["box/ann"] = -math.inf
+        boss._let_go_of_the_gone()
+        assert "ann" not in boss._seats
+        boss.mailbox.accept(joins)
+        assert "ann" in boss._seats
+
+    in_the_lobby(act)
+
+
+def test_whoever_repeats_its_join_has_one_admission_on_its_way():
+    """Once each repetition was answered with another, however many could not be sent yet."""
+
+    async def act(boss, letters):
+        async def slow(target, raw):
+            await asyncio.sleep(5)
+            letters.sent.append((target, raw))
+
+        letters.send = slow
+        joins, _ = entry(boss, ANN, "ann")
+        for _ in range(500):
+            boss.mailbox.accept(joins)
+            await asyncio.sleep(0.001)
+        assert len(boss.mailbox._tasks) < 10
+        await asyncio.sleep(5)
+        boss.mailbox.accept(joins)  # the first may have been lost
+        await asyncio.sleep(6)
+        assert [step for _, step, _ in answers(letters)].count(Welcome.step) == 2
+
+    in_the_lobby(act, msgspec.structs.replace(STUDY, deadlines=Deadlines(600.0, 10.0)))
+
+
+def test_those_who_come_and_go_fill_no_log(caplog):
+    """Once each who left made a line, as many as one likes."""
+    caplog.set_level(logging.INFO, "mpc_rr.coordinator")
+
+    async def act(boss, letters):
+        for number in range(300):
+            name = f"mallory-{number}"
+            joins, leaves = entry(boss, Identity(SeededRandomness(200 + number % 3)), name)
+            boss.mailbox.accept(joins)
+            if number % 2:
+                boss.mailbox.accept(leaves)
+                await asyncio.sleep(0.001)
+            else:
+                letters.heard[f"box/{name}"] = -math.inf
+                boss._let_go_of_the_gone()
+        assert len(boss._seats) == 0
+        assert len(caplog.messages) == coordinating.MOST_LINES
+        assert "mallory-0 was gone before the study began" in caplog.messages[0]
+        assert "mallory-1 left: I do not like it" in caplog.messages[1]
+        await asyncio.sleep(coordinating.NEWS_S)
+        left_out = 300 - coordinating.MOST_LINES
+        assert caplog.messages[-1] == f"0 of 4 parties are there; {left_out} more came and went"
+        await asyncio.sleep(coordinating.NEWS_S)
+        assert caplog.messages[-1] == "0 of 4 parties are there"
+        for raw in entry(boss, ANN, "ann"):
+            boss.mailbox.accept(raw)
+        await asyncio.sleep(0.1)
+        assert "ann left: I do not like it" in caplog.messages[-1]
+
+    in_the_lobby(act, msgspec.structs.replace(STUDY, deadlines=Deadlines(600.0, 10.0)))
 
 
 def test_ever_new_coordinators_hold_nobody_in_the_lobby_for_ever():
@@ -587,6 +700,21 @@ def test_with_passes_the_seat_of_one_who_is_gone_is_only_its_own_person_s(same):
         assert same or "already called 'ann'" in opened.message(Refusal).reason
 
     in_the_lobby(act, study)
+
+
+def test_who_shows_her_pass_too_late_is_told_all_the_same(monkeypatch):
+    """Nothing that is shown is looked at any more; so nobody must wait for it either."""
+    registrar, person = (SigningKey.draw(SeededRandomness(seed)) for seed in (5, 6))
+    study = msgspec.structs.replace(STUDY, registrar=registrar.public.hex())
+    desk, refused = Desk(monkeypatch, study), []
+    monkeypatch.setattr(desk.boss, "_refuse", lambda *given: refused.append(given[1:]))
+    proof = person.prove(desk.mailbox.run, ANN.public)
+    admission = registrar.admit(study.digest, person.public)
+    monkeypatch.setattr(desk.boss, "_state", State.ROSTER)
+    shown = ShowPass(ANN.public, Pass(person.public, admission, proof))
+    assert desk.gets(shown, ANN) == ["other session"]
+    assert desk.gets(join(desk, ANN), ANN) == []
+    assert refused == [("box/ann", "ann", coordinating.TOO_LATE)]
 
 
 @pytest.mark.parametrize("slow_s", [0, 0.1])

@@ -3,20 +3,24 @@
 import asyncio
 
 import pytest
-from helpers import make_scenario, make_study, random_records
+from helpers import make_scenario, make_study, random_records, simulate
 
 from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.party import Party
 from mpc_rr.crypto.identity import Identity
-from mpc_rr.errors import Dropout
+from mpc_rr.errors import Dropout, Refused
+from mpc_rr.network import mailbox
 from mpc_rr.network.envelope import (
     COORDINATOR,
+    EVERYONE,
     LOBBY_SESSION,
     RUN_BYTES,
+    VERDICT_SESSION,
     WIRE_VERSION,
     Again,
     Header,
 )
-from mpc_rr.network.lifecycle import Hello, Welcome
+from mpc_rr.network.lifecycle import Hello, Passes, Welcome
 from mpc_rr.network.mailbox import FILED_PER_SENDER, Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.network.sealed import write
@@ -25,7 +29,7 @@ from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.running import run_study
 from mpc_rr.simulation.clock import run_virtual
-from mpc_rr.simulation.faults import Faults
+from mpc_rr.simulation.faults import Faults, PartyFault
 
 A, B = (Identity(SeededRandomness(k)) for k in (1, 2))
 
@@ -43,6 +47,9 @@ class Counting:
         return self._behind()
 
     def cut_off(self, since):
+        return None
+
+    def crowded(self, since):
         return None
 
     async def send(self, target, raw):
@@ -65,6 +72,47 @@ def asked_at(*, behind=lambda: False, timeout_s=10.0, **how):
         return transport.sent_at
 
     return run_virtual(main())
+
+
+FLOOD = "50,000 messages have come in"
+
+
+@pytest.mark.parametrize("step", ["roster_seen", "share", "result_seen"])
+def test_nobody_is_named_as_silent_in_a_flood(monkeypatch, step):
+    """Whoever floods could have all others left out, one by one, as if they had left."""
+
+    def crowded(transport, since):
+        return FLOOD if transport.address == COORDINATOR else None
+
+    scenario = make_scenario(
+        random_records(5, (2, 3)), (2, 3), minimum=3, protocol=ExactPairs(sum="secure_sum"),
+        faults=Faults(silent=(PartyFault("party-2", step),)),
+    )  # fmt: skip
+    quiet = run_study(scenario, transport="memory").outcome
+    monkeypatch.setattr(MemoryTransport, "crowded", crowded)
+    outcome = run_study(scenario, transport="memory").outcome
+    if step == "result_seen":  # the result is there, and who has not confirmed it is no accusation
+        assert outcome.unconfirmed == quiet.unconfirmed == ("party-2",)
+        return
+    assert [gone.name for gone in quiet.excluded] == ["party-2"]
+    assert outcome.culprits == outcome.excluded == ()
+    assert outcome.cause.startswith(f"party-2 could not be heard for step '{step}' within")
+    assert outcome.cause.endswith(FLOOD)
+
+
+@pytest.mark.parametrize("minimum", [4, 5])
+def test_in_a_flood_those_who_were_heard_are_enough_or_nobody_is_named(monkeypatch, minimum):
+    monkeypatch.setattr(MemoryTransport, "crowded", lambda *_: FLOOD)
+    scenario = make_scenario(
+        random_records(5, (2, 3)), (2, 3), minimum=minimum, protocol=RRIndependent(keep=0.6),
+        faults=Faults(silent=(PartyFault("party-2", "answer"),)),
+    )  # fmt: skip
+    outcome = run_study(scenario, transport="memory").outcome
+    assert outcome.culprits == ()
+    if minimum == 4:
+        assert outcome.result.silent == ("party-2",)
+    else:
+        assert outcome.cause.startswith("party-2 could not be heard for step 'answer' within")
 
 
 def test_every_pause_until_the_deadline():
@@ -186,6 +234,70 @@ def test_what_was_taken_counts_no_more_towards_a_flood():
     for number in range(FILED_PER_SENDER + 2):
         sent(f"ahead-{number}")
     assert box.rejected == {"flooding": 2}
+
+
+@pytest.mark.parametrize("words", [1, 700])
+def test_what_was_sent_in_an_attempt_that_is_over_counts_no_more_towards_a_flood(words):
+    """Once an honest party was shut out when a few attempts had ended before its messages were
+    taken."""
+    box = Mailbox(COORDINATOR, A, Counting(), study="s", ask_again_s=1.0, size_limit=1000)
+    box.keys["alice"], box.run = B.public, bytes(RUN_BYTES[WIRE_VERSION])
+
+    def sends(session, step):
+        header = Header(WIRE_VERSION, "s", box.run, session, step, "alice", COORDINATOR)
+        box.accept(write(header, Welcome("x" * words), B))
+
+    box.session_root = "attempt-1"
+    sends(VERDICT_SESSION, "for the end")
+    for attempt in range(1, 2 * FILED_PER_SENDER):
+        box.session_root = f"attempt-{attempt}"
+        sends(f"attempt-{attempt}/sum", "first")  # it may be here before the attempt is taken up
+        box.forget_earlier_attempts()
+        sends(f"attempt-{attempt}", "second")
+        assert set(box._filed) == {
+            (VERDICT_SESSION, "for the end", "alice"),
+            (f"attempt-{attempt}/sum", "first", "alice"),
+            (f"attempt-{attempt}", "second", "alice"),
+        }
+    assert not box.rejected
+    assert len(box._fingerprints) == 3
+    sends(f"attempt-{attempt}", "second")
+    assert box.rejected == {"duplicate": 1}
+    box.take(f"attempt-{attempt}/sum", "first", ["alice"])
+    box.take(f"attempt-{attempt}", "second", ["alice"])
+    box.take(VERDICT_SESSION, "for the end", ["alice"])
+    assert not +box._filed_by
+    assert not +box._filed_bytes
+
+
+def test_after_many_attempts_everybody_is_heard_as_in_the_first(monkeypatch):
+    """Each ends with something that was filed and never taken, at the coordinator and at all."""
+    monkeypatch.setattr(mailbox, "FILED_PER_SENDER", 3)
+    monkeypatch.setattr(mailbox, "FILED_BY_COORDINATOR", 3)
+    n, leavers, boxes = 12, 6, []
+
+    class Leaving(Party):
+        def __init__(self, *given):
+            super().__init__(*given)
+            boxes.append(self.mailbox)
+
+        async def _compare_rosters(self, session, roster):
+            if self.name == f"party-{roster.attempt:02}" and roster.attempt <= leavers:
+                raise Refused("it has thought better of it")
+            await super()._compare_rosters(session, roster)
+
+    class Talkative(Coordinator):
+        async def _show_roster(self, session, roster):
+            boxes.append(self.mailbox)
+            for message in (roster, Passes({})):
+                await self.mailbox.tell(session.name, EVERYONE, message)
+            await super()._show_roster(session, roster)
+
+    study = make_study(n, (2, 3), minimum=n - leavers)
+    outcome, _ = simulate(study, random_records(n, (2, 3)), coordinator=Talkative, party=Leaving)
+    assert outcome.attempts == leavers + 1
+    assert outcome.result.n == n - leavers
+    assert [box.rejected["flooding"] for box in boxes] == [0] * len(boxes)
 
 
 def test_nobody_makes_us_keep_more_than_a_few_of_the_largest_messages():

@@ -1,11 +1,14 @@
 import random
 import struct
+import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.network.fragments import (
+    LEFT_BEHIND_S,
     MOST_IN_A_BATCH,
     SHORTEST_MESSAGE,
     Assembler,
@@ -79,16 +82,129 @@ def test_who_floods_with_pieces_spoils_only_his_own():
     assert assembler.add("ann", first) is None
     for _ in range(500):
         assembler.add("mallory", cut(bytes(200), RNG, 100)[0])
+    assert assembler._held["mallory"] <= 2000
     assert assembler.add("ann", second) == bytes(150)
+
+
+class Clock:
+    """A time that passes when it is told to."""
+
+    now = 0.0
+
+    def __call__(self):
+        return self.now
 
 
 def test_pieces_that_were_left_behind_do_not_stand_in_the_way_of_others():
     """Once many small ones, of many senders, made the one whose message was large lose its own."""
-    assembler = Assembler(100_000)
+    clock = Clock()
+    assembler = Assembler(100_000, now=clock)
     for number in range(200):
         assembler.add(f"mallory-{number}", cut(bytes(800), RNG, 400)[0])
+    clock.now += LEFT_BEHIND_S + 1
     raw = bytes(range(256)) * 250
     assert [assembler.add("ann", piece) for piece in cut(raw, RNG, 8000)][-1] == raw
+
+
+def test_who_holds_much_takes_nobody_s_place():
+    """Once six who sent ever new pieces made everybody lose what was in progress."""
+    assembler = Assembler(50_000, per_sender=10_000)
+    first, second = cut(bytes(150), RNG, 100)
+    assert assembler.add("ann", first) is None
+    for number in range(1000):
+        assembler.add(f"mallory-{number % 6}", cut(bytes(200), RNG, 100)[0])
+    assert assembler._total > 48_000, "there was no room for more"
+    assert assembler.add("ann", second) == bytes(150)
+
+
+def test_what_is_repeated_counts_for_nothing():
+    """Once who repeated his pieces kept them fresh, and what others had begun was forgotten."""
+    clock = Clock()
+    assembler = Assembler(5000, now=clock)
+    left, begun = cut(bytes(1600), RNG, 800), cut(bytes(800), RNG, 400)
+    assembler.add("mallory", left[0])
+    for _ in range(3):
+        clock.now += LEFT_BEHIND_S / 2
+        assembler.add("mallory", left[0])
+    assembler.add("ann", begun[0])
+    assembler.add("mallory", left[0])
+    assembler.add("ben", cut(bytes(800), RNG, 400)[0])
+    assert [sender for sender, *_ in assembler._open] == ["ann", "ben"]
+    assert assembler.add("ann", begun[1]) == bytes(800)
+
+
+def test_among_ones_own_too_what_is_repeated_counts_for_nothing():
+    assembler = Assembler(10_000, per_sender=3000)
+    left, begun = cut(bytes(200), RNG, 100), cut(bytes(200), RNG, 100)
+    for piece in (left[0], begun[0], left[0], cut(bytes(200), RNG, 100)[0]):
+        assembler.add("ann", piece)
+    assert assembler.add("ann", begun[1]) == bytes(200)
+
+
+def steps_of(call):
+    """How many lines of Python a call runs, those of all that it calls included."""
+    steps, before = 0, sys.gettrace()
+
+    def count(frame, event, argument):
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    sys.settrace(count)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def test_a_piece_costs_the_same_however_many_others_have_left_behind():
+    """Once all that others held was passed over for each: 600 a second shut members out."""
+
+    def costs(others):
+        assembler = Assembler(10_000_000, per_sender=20_000)
+        for number in range(others):
+            for _ in range(10):
+                assembler.add(f"other-{number}", cut(bytes(200), RNG, 100)[0])
+        for _ in range(100):
+            assembler.add("mallory", cut(bytes(200), RNG, 100)[0])
+        his = sum(sender == "mallory" for sender, *_ in assembler._open)
+        assert his < 100, "for each that comes one of his own must go"
+        piece = cut(bytes(200), RNG, 100)[0]
+        return steps_of(lambda: assembler.add("mallory", piece))
+
+    assert costs(others=0) == costs(others=500)
+
+
+def test_making_room_costs_the_same_however_many_hold_something():
+    piece = cut(bytes(200), RNG, 100)[0]
+    alone = Assembler(10_000)
+    alone.add("ann", piece)
+
+    def costs(others):
+        assembler = Assembler(alone._total * others)
+        for number in range(others):
+            assembler.add(f"other-{number}", piece)
+        steps = steps_of(lambda: assembler.add("mallory", piece))
+        assert len(assembler._open) == others, "one had to go"
+        return steps
+
+    assert costs(others=10) == costs(others=1000)
+
+
+def test_what_is_said_to_be_held_is_more_than_is():
+    """With messages of one piece, of one sender and of many; with one message of many pieces."""
+    for senders, messages, pieces in ((1, 2000, 1), (2000, 1, 1), (1, 1, 2000)):
+        assembler = Assembler(2**40)
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for sender in range(senders):
+            for _ in range(messages):
+                for piece in cut(bytes(2 * pieces + 2), RNG, 2)[:-1]:
+                    assembler.add(f"mailbox-of-22-letters-{sender}", piece)
+        held = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert 0 < held <= assembler._total
 
 
 def test_who_puts_more_together_than_can_be_messages_is_not_read():

@@ -1,6 +1,7 @@
 """What an end of the network makes of a broker that hangs up, in virtual time and without one."""
 
 import asyncio
+import gc
 import ssl
 
 import aiomqtt
@@ -12,7 +13,7 @@ from mpc_rr.network.broker_trouble import no_reading, not_connected
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.fairness import COST_OF_AN_ITEM
 from mpc_rr.network.fragments import LARGEST_PAYLOAD, batch, whole
-from mpc_rr.network.mqtt import MqttConnection
+from mpc_rr.network.mqtt import MqttConnection, _quiet_lost_sockets
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.simulation.clock import run_virtual
 
@@ -345,3 +346,69 @@ def test_a_blink_is_no_reason(away_s, said):
 
     told = run_virtual(main())
     assert told is None if said is None else said in told
+
+
+def test_a_connection_that_was_given_up_prints_no_trace(caplog):
+    """Once what aiomqtt knew of its end came after the error, as "never retrieved"."""
+
+    async def main():
+        _quiet_lost_sockets(asyncio.get_running_loop())
+        for why in (GONE, RuntimeError("of another kind")):
+            asyncio.get_running_loop().create_future().set_exception(why)
+
+    asyncio.run(main())
+    gc.collect()
+    assert "gone" not in caplog.text
+    assert "of another kind" in caplog.text
+
+
+NOISE = aiomqtt.Message("mpc_rr/test/x", b"", 0, retain=False, mid=1, properties=None)
+
+
+async def noisy(carrier, seconds, each_second):
+    """For so long so much comes in; returns when that began."""
+    began = asyncio.get_running_loop().time()
+    for _ in range(seconds):
+        for _ in range(each_second):
+            carrier._arrived(NOISE)
+        await asyncio.sleep(1)
+    return began
+
+
+@pytest.mark.parametrize("each_second", [900, 1100])
+def test_a_flood_is_told_from_a_large_study(each_second):
+    async def main():
+        carrier = connection(coordinator=True)
+        return carrier.crowded(await noisy(carrier, 20, each_second))
+
+    flood = "22,000 messages have come in, 1,100 a second: does somebody flood this broker?"
+    assert run_virtual(main()) == (flood if each_second > 1000 else None)
+
+
+def test_a_flood_that_begins_late_is_noticed_and_one_that_is_over_is_not():
+    """Once the mean since the beginning was asked for, which a quiet lobby kept low."""
+
+    async def main():
+        carrier = connection(coordinator=True)
+        began = asyncio.get_running_loop().time()
+        await noisy(carrier, 300, 1)
+        late = carrier.crowded(await noisy(carrier, 10, 2000))
+        await asyncio.sleep(1)
+        over = carrier.crowded(await noisy(carrier, 10, 1))
+        return carrier.crowded(began), late, over
+
+    whole, late, over = run_virtual(main())
+    assert "20,000 messages have come in" in late
+    assert (whole, over) == (None, None)
+
+
+def test_many_parties_with_a_connection_each_are_no_flood():
+    """Six thousand of them say that they are there every five seconds, and answer once."""
+
+    async def main():
+        carrier = connection(coordinator=True)
+        for k in range(6000):
+            carrier.watch(f"m{k}")
+        return carrier.crowded(await noisy(carrier, 10, 1800))
+
+    assert run_virtual(main()) is None

@@ -1,5 +1,8 @@
 """What a party's session takes from its coordinator, and what it refuses, one lie at a time."""
 
+import asyncio
+import logging
+
 import pytest
 
 from mpc_rr.crypto.identity import Identity
@@ -34,6 +37,9 @@ class Nowhere:
     behind = False
 
     def cut_off(self, since):
+        return None
+
+    def crowded(self, since):
         return None
 
     async def send(self, target, raw):
@@ -479,3 +485,27 @@ def test_what_tells_nothing_by_itself_is_told_apart_once_for_all():
     assert not any(kind.reveals for kind in harmless)
     kinds = {m for p in known().values() for m in p.messages} | {*MASKED_STEPS, Share, Partial}
     assert {kind for kind in kinds if not kind.reveals} == harmless
+
+
+def test_whoever_contradicts_himself_a_thousand_times_is_news_once(caplog):
+    """Once each time began the wait anew and made a line of log: a member could fill a disk."""
+    caplog.set_level(logging.INFO, "mpc_rr.rounds")
+    study = coordinator(fewest=2)
+    box = study.mailbox
+    answers = [Partial(bytes([k % 250, k // 250])) for k in range(1000)]
+
+    async def main():
+        taking = asyncio.create_task(study.gather(Partial))
+        await asyncio.sleep(0.1)
+        for answer in answers:
+            box.accept(written("bob", "partial", COORDINATOR, answer))
+            await asyncio.sleep(0)
+        for name in ("alice", "carol"):
+            box.accept(written(name, "partial", COORDINATOR, Partial(name.encode())))
+        return await taking
+
+    gathered = run_virtual(main())
+    assert sorted(gathered.messages) == ["alice", "carol"]
+    assert "bob sent two different messages" in gathered.faulty["bob"]
+    assert box.rejected["contradiction"] == 999
+    assert len(caplog.messages) <= 4

@@ -22,6 +22,7 @@ from mpc_rr.protocols.board.commitment import Commitments, Openings
 from mpc_rr.protocols.collaborative_k_anonymity import Agreed, Partition
 from mpc_rr.protocols.collaborative_masking import MaskedRecord
 from mpc_rr.protocols.collection import Answer, AnswersTaken, answers_digest
+from mpc_rr.protocols.exact_moments import PublishedSums
 from mpc_rr.protocols.exact_pairs import PublishedTables
 from mpc_rr.protocols.mix.batch import (
     Batch,
@@ -87,6 +88,8 @@ def samples():
             lifecycle.ResultSeen(bytes(32)),
             lifecycle.Verdict(False, "cause", ("carol",), b"", {"alice": b"raw"}, ("bob",)),
             lifecycle.Goodbye(),
+            lifecycle.TranscriptWanted(5),
+            lifecycle.TranscriptPiece(5, 9, b"\1\2", "not now"),
             lifecycle.Objection("bob", "attempt-1", "share", "reason"),
             envelope.Again("attempt-1", "share"),
             Share(b"\1\2\3"),
@@ -100,6 +103,7 @@ def samples():
             ViewAnswer(b"\1\0\0\0\2\0\0\0"),
             ConfidedPartial(b"\4\5\6"),
             PublishedTables(2, bytes(32)),
+            PublishedSums(3, (3, None, -(1 << 61))),
             MaskKeys(bytes(32), bytes(32), bytes(32)),
             KeysFixed(bytes(32), b""),
             Die(bytes(16)),

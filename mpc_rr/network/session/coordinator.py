@@ -64,14 +64,19 @@ def _why(faulty: Mapping[str, str]) -> str:
     return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
-RULES = 3
+RULES = 5
 """The rules by which results are made, and told. 0: those of result format 1. Since 1, dice and not
 names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
 sum, disclosures say how many parties may pool what they know, receipts are not said to show why an
 answer is missing, dependences and shares have limits that hold near 0 and 1, who gave no answer to
-a question has no rank, and sentences quote the names of attributes. Where a rule or a published
-sentence changes, this goes up, and what older folders hold in other words is no contradiction."""
+a question has no rank, and sentences quote the names of attributes. Since 4, tables of blocks agree
+about all they share, and shares of single attributes are published with them; all that is estimated
+from full reports or views is counted in one weighted population; and views are drawn by weights.
+Since 5, distances between records are not rounded in small studies, and losses and risks of groups
+and masks are those of what is really published.
+Where a rule or a published sentence changes, this goes up, and what older folders hold in other
+words is no contradiction."""
 
 
 class CoordinatorSession(ABC):
@@ -126,8 +131,8 @@ class CoordinatorSession(ABC):
         """What follows from public messages alone (see `MailboxSession.shared`)."""
 
     @abstractmethod
-    def show(self, rows: Sequence[tuple[str, float]]) -> None:
-        """Let people watch: shares under their names, as they are now."""
+    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
+        """Let people watch: shares under their names, as they are now, and a line about them."""
 
     @abstractmethod
     def identity_of(self, party: str) -> PublicIdentity:

@@ -7,7 +7,7 @@ from typing import Self
 
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
-from mpc_rr.errors import Dropout, Misconduct, StudyError, one_line
+from mpc_rr.errors import Dropout, Misconduct, StudyError, Unheard, one_line
 from mpc_rr.network.envelope import EVERYONE, Bundle, M, Message
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.sealed import Opened
@@ -54,6 +54,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
         asked = [p for p in self.parties if senders is None or p in senders]
         faulty: dict[str, str] = {}
         silent: set[str] = set()
+        unheard: Unheard | None = None
         while waiting := [p for p in asked if p not in faulty and p not in silent]:
             try:
                 left_s = max(deadline - box.now(), 0)
@@ -63,7 +64,8 @@ class LiveSession(MailboxSession, CoordinatorSession):
                 )  # fmt: skip
                 break
             except Dropout as late:
-                silent |= set(late.culprits)
+                silent |= set(late.missing)
+                unheard = late if isinstance(late, Unheard) else None
             except StudyError as news:
                 if not news.culprits:
                     raise
@@ -78,7 +80,10 @@ class LiveSession(MailboxSession, CoordinatorSession):
                 faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
         signed = {party: arrived[party].raw for party in messages}
         expected = self.most if senders is None else None
-        check_enough(messages, asked, self.needed(senders, at_least), faulty, expected)
+        needed = self.needed(senders, at_least)
+        if unheard is not None and len(messages) < needed:
+            raise unheard
+        check_enough(messages, asked, needed, faulty, expected)
         return Gathered(messages, tuple(p for p in asked if p in silent), faulty, signed)
 
     def _before_awaiting(self, kind: type[Message]) -> None:
@@ -105,9 +110,9 @@ class LiveSession(MailboxSession, CoordinatorSession):
                 raise ValueError("it does not prove that the key in it is its sender's own")
         return message
 
-    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
         """Let people watch: shares under their names, as they are now."""
-        self.mailbox.preview = tuple(rows)
+        self.mailbox.watched = tuple(rows), remark
 
     def identity_of(self, party: str) -> PublicIdentity:
         """The keys with which a party joined."""

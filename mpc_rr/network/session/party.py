@@ -1,6 +1,8 @@
 """A party's side of the rounds."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -16,6 +18,8 @@ from mpc_rr.randomness import Randomness
 
 Once = Callable[[str, Callable[[Randomness], bytes], bytes], bytes]
 """By its label, and what it is drawn given, something random that is always the same."""
+Decide = Callable[[Any], str | Awaitable[str]]
+"""What a party decides, in words that its protocol knows; it may take its time."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Person:
     """What shows that the registrar knows this person, where the study has one."""
     choices: Mapping[str, str] = field(default_factory=dict)
     """What this party has decided for itself, by keywords that its protocol knows."""
+    decide: Decide | None = None
+    """Asks her what she decides, now that she has seen something."""
+    decide_s: float = 0.0
+    """How much time she has for all that she decides between two rounds."""
 
 
 class PartySession(MailboxSession):
@@ -64,6 +72,25 @@ class PartySession(MailboxSession):
     def choices(self) -> Mapping[str, str]:
         """What this party has decided for itself, by keywords that its protocol knows."""
         return self.person.choices
+
+    def decisions_until(self) -> float:
+        """By when the party must have decided, if what it sends next hangs on that."""
+        return self.mailbox.now() + self.person.decide_s
+
+    def seconds_until(self, then: float) -> float:
+        """How much time is left until then."""
+        return then - self.mailbox.now()
+
+    async def decide(self, asked: Any, until: float) -> str | None:
+        """What the party decides; None if it is not asked, or does not say in time."""
+        ask, seconds = self.person.decide, self.seconds_until(until)
+        if ask is None or seconds <= 0:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                said = ask(asked)
+                return said if isinstance(said, str) else await said
+        return None
 
     @property
     def identity(self) -> Identity:

@@ -132,7 +132,7 @@ class ReplaySession(CoordinatorSession):
     def point_of_no_return(self) -> None:
         """It is past."""
 
-    def show(self, rows: Sequence[tuple[str, float]]) -> None:
+    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
         """Nobody watches."""
 
     @property
