@@ -1,22 +1,25 @@
-"""Bayesian networks in the BIF format: read from a file that the user gives, and sampled."""
+"""Bayesian networks in the BIF format: read, sampled, and written."""
 
+import itertools
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from mpc_rr.errors import DataError, InputError
+from mpc_rr.errors import DataError, InputError, one_line
 from mpc_rr.estimation.matrix import Uniform
 from mpc_rr.schema import Attribute, Schema
-from mpc_rr.study.records import read_text
+from mpc_rr.study.layout import read_text
 
 _VARIABLE = re.compile(r"variable\s+(\S+)\s*\{\s*type\s+discrete\s*\[\s*\d+\s*\]\s*\{([^}]*)\}")
 _TABLE = re.compile(r"probability\s*\(\s*([^)|]+?)\s*(?:\|\s*([^)]+?)\s*)?\)\s*\{([^}]*)\}")
 _ROW = re.compile(r"\(([^)]*)\)\s*([^;]*);")
 SUM_TOLERANCE = 0.01
+_NOT_IN_A_WORD = re.compile(r"[^A-Za-z0-9_.<>=+-]")
 
 
 @dataclass(frozen=True)
@@ -138,3 +141,51 @@ def _order(nodes: tuple[Node, ...], names: list[str]) -> tuple[int, ...]:
             raise DataError(f"{stuck!r} depends on itself")
         done += ready
     return tuple(done)
+
+
+# ── Writing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def bif_text(network: Network, name: str) -> str:
+    """The network as a ``.bif`` file; comments say what it cannot hold as a name or a value."""
+    attributes = network.schema.attributes
+    names = _as_words([attribute.name for attribute in attributes])
+    values = [_as_words(attribute.categories) for attribute in attributes]
+    lines = [f"network {_as_words([name])[0]} {{", "}"]
+    for attribute, word, words in zip(attributes, names, values, strict=True):
+        both = [(attribute.name, word), *zip(attribute.categories, words, strict=True)]
+        lines += [f"// {w} of {word}: {one_line(t)}" for t, w in both if t != w]
+        lines += [
+            f"variable {word} {{",
+            f"  type discrete [ {len(words)} ] {{ {_listed(words)} }};",
+        ]
+        lines.append("}")
+    for node, word in zip(network.nodes, names, strict=True):
+        given = f" | {', '.join(names[p] for p in node.parents)}" if node.parents else ""
+        lines.append(f"probability ( {word}{given} ) {{")
+        rows = [_listed(map(repr, row)) for row in node.shares.tolist()]
+        if node.parents:
+            known = itertools.product(*(values[parent] for parent in node.parents))
+            lines += [f"  ({_listed(k)}) {row};" for k, row in zip(known, rows, strict=True)]
+        else:
+            lines.append(f"  table {rows[0]};")
+        lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _as_words(texts: Sequence[str]) -> list[str]:
+    """Each text as a word of the format, no two the same; a text that is one stays."""
+    found: list[str] = []
+    kept = {text for text in texts if text and not _NOT_IN_A_WORD.search(text)}
+    for text in texts:
+        word = text
+        if text not in kept:
+            plain = _NOT_IN_A_WORD.sub("_", text) or "_"
+            tries = itertools.chain([plain], (f"{plain}_{k}" for k in itertools.count(2)))
+            word = next(w for w in tries if w not in kept and w not in found)
+        found.append(word)
+    return found

@@ -8,19 +8,30 @@ from typing import Any
 import msgspec
 
 from mpc_rr.crypto.identity import is_sound_key
-from mpc_rr.errors import InputError, ScenarioError, key, one_line, plain, unprintable
+from mpc_rr.errors import (
+    InputError,
+    ScenarioError,
+    key,
+    listing,
+    one_line,
+    plain,
+    quoted,
+    unprintable,
+)
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import LARGEST_TOTAL
 from mpc_rr.network.envelope import NAME_RULE, is_name
-from mpc_rr.privacy.disclosures import Disclosure
+from mpc_rr.privacy.disclosures import Disclosure, MatrixResponse
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import UnknownProtocol, kind_of
+from mpc_rr.publication.computing import check_expression
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file_errors import in_plain_words
 
 MOST_PARTIES = 10_000_000
 LONGEST_NAME = 60
 """So many characters may the name of an attribute have: it stands in sentences of this program."""
+MOST_RESULTS = 200
 LONGEST_TEXT = 2000
 """So many characters may a title, an option or a line of a description have."""
 
@@ -63,10 +74,24 @@ def check_study(study: Study) -> None:
             f"schema.{key(gaps[0])}: {study.protocol.name} would take no answer for a number; "
             "leave 'missing' out"
         )
+    for name, derived in (study.derived or {}).items():
+        derived.check(name, study.schema)
     check_words(study)
+    _check_results(study)
     _check_pairs(study)
     _check_protocol(study)
     _check_deadlines(study)
+
+
+def _check_results(study: Study) -> None:
+    """What is to be computed can be read, and is of this schema."""
+    if len(study.results) > MOST_RESULTS:
+        raise ScenarioError(f"results: at most {MOST_RESULTS} can be computed in a study")
+    for number, wanted in enumerate(study.results, start=1):
+        try:
+            check_expression(wanted.compute, study.schema, wanted.by, wanted.where)
+        except InputError as error:
+            raise ScenarioError(f"results[{number}]: {error}") from None
 
 
 def _check_registrar(registrar: str | None) -> None:
@@ -107,8 +132,9 @@ def check_words(study: Study) -> None:
 
     A description may have several lines, and tabs; everything else is one line.
     """
-    study.schema.check_words()
-    for name in study.schema.names:
+    whole = study.whole.schema
+    whole.check_words()
+    for name in whole.names:
         if len(name) > LONGEST_NAME:
             raise ScenarioError(
                 f"schema.{key(name)}: a name has at most {LONGEST_NAME} "
@@ -150,7 +176,9 @@ def _check_pairs(study: Study) -> None:
 def _check_protocol(study: Study) -> None:
     try:
         study.protocol.check(study.setting)
-        _check_total(study.protocol.stated(study.setting))
+        stated = study.protocol.stated(study.setting)
+        _check_total(stated)
+        _check_excluded_once(stated)
     except InputError as error:
         raise ScenarioError(f"protocol: {error}") from None
     except Exception as error:
@@ -163,7 +191,8 @@ def _check_total(events: Sequence[Disclosure]) -> None:
 
     Of what leaves a party under its name; what is only added up has limits of its own.
     """
-    named = [event.cost for event in events if not event.added_up and not math.isinf(event.cost)]
+    counted = [e.of_what_is_left if isinstance(e, MatrixResponse) else e for e in events]
+    named = [event.cost for event in counted if not event.added_up and not math.isinf(event.cost)]
     total = math.fsum(named)
     if total > LARGEST_TOTAL:
         raise InputError(
@@ -171,3 +200,17 @@ def _check_total(events: Sequence[Disclosure]) -> None:
             "is allowed): randomize more, ask fewer questions, or let each party answer some of "
             "them (rr_views)"
         )
+
+
+def _check_excluded_once(events: Sequence[Disclosure]) -> None:
+    """Two reports of one answer that each leave several may leave one together."""
+    excluding = [e for e in events if isinstance(e, MatrixResponse) and e.epsilon is None]
+    names = [name for event in excluding for name in event.attributes]
+    for name in names:
+        if names.count(name) > 1:
+            where = listing([event.what for event in excluding if name in event.attributes])
+            raise InputError(
+                f"{quoted(name)} is reported more than once by a matrix with zeros ({where}): "
+                "reports that each leave several answers may leave a single one together; give all "
+                "but one a matrix without zeros, or a budget"
+            )

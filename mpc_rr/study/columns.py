@@ -163,7 +163,7 @@ def _code(value: Any, attribute: Attribute) -> int:
     if attribute.bins is not None and text in attribute.categories and _as_number(text) is None:
         return attribute.categories.index(text)
     numbers = attribute.numeric or attribute.bins is not None
-    meant = _missing(attribute) if numbers else attribute.categories
+    meant = _missing(attribute) if numbers else tuple(attribute.told_as)
     number = _as_number(value)
     if number is None or text in meant or isinstance(value, str) or not abs(number) < EXACT:
         return attribute.code(value)

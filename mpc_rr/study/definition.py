@@ -17,8 +17,9 @@ from mpc_rr.network.lifecycle import AGENT_MESSAGES
 from mpc_rr.privacy.disclosures import Disclosure
 from mpc_rr.protocols.interface import StudyProtocol
 from mpc_rr.protocols.registry import protocol_from
-from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.ending import Computation, Setting
 from mpc_rr.schema import Schema
+from mpc_rr.study.derived import Derived, Whole
 from mpc_rr.study.file_errors import in_plain_words
 
 
@@ -70,6 +71,12 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The last day on which anybody may take part."""
     registrar: str | None = None
     """The public key (hexadecimal) of whoever admits people; without one, the study is open."""
+    derived: dict[str, Derived] | None = None
+    """What is computed from answers and not asked. It is no part of what parties are promised:
+    everybody could do the same with what is published."""
+    results: tuple[Computation, ...] = ()
+    """What is computed on what it publishes. No part of the digest: it follows from that, and
+    anybody can compute it, or something else, as well."""
 
 
 class Study(Definition, frozen=True, kw_only=True):
@@ -143,6 +150,7 @@ class Study(Definition, frozen=True, kw_only=True):
             fewest=self.parties.fewest,
             registrar=self.registrar is not None,
             registrar_key=(self.registrar or "")[:KEY_DIGITS_SHOWN],
+            results=self.results,
         )
 
     def setting_with(self, members: Sequence[str] | None) -> Setting:
@@ -152,6 +160,11 @@ class Study(Definition, frozen=True, kw_only=True):
         return msgspec.structs.replace(
             self.setting, parties=max(len(members), 2), members=tuple(members)
         )
+
+    @property
+    def whole(self) -> Whole:
+        """What is asked, and what is computed from it."""
+        return Whole(self.schema, self.derived or {})
 
     @property
     def needs_roster(self) -> bool:
@@ -229,13 +242,15 @@ of parties all ask."""
 CAME_LATER = frozenset(
     {"expires", "missing", "stragglers_s", "noise_epsilon", "noise_corrupt", "suppress_below"}
     | {"sum", "masking", "lowest", "highest", "step", "registrar", "enough"}
-    | {"label", "question", "labels"}
+    | {"label", "question", "labels", "noise", "noise_delta", "covariance"}
+    | {"each", "stay", "measure", "joins", "derived", "clip", "suppress"}
+    | {"answers", "tables"}
 )
 
 
 DIGESTED = (
     "name", "title", "description", "schema", "protocol", "parties", "deadlines", "expires",
-    "registrar",
+    "registrar", "derived",
 )  # fmt: skip
 """What the digest is made of, in this order for ever."""
 PROMISED = ("name", "title", "description", "schema", "protocol", "registrar")
@@ -264,6 +279,8 @@ def _without_unused(value: Any) -> Any:
         kept = {k: v for k, v in value.items() if v is not None or k not in CAME_LATER}
         if "masking" in kept:
             kept["masking"] = _masking_as_written(kept["masking"])
+        if kept.get("name") == "block_aggregation" and kept.get("epsilon", 0) is None:
+            del kept["epsilon"]  # in other protocols it always was there
         return {key: _without_unused(inner) for key, inner in kept.items()}
     if isinstance(value, list | tuple):
         return [_without_unused(inner) for inner in value]
@@ -277,17 +294,21 @@ def _masking_as_written(table: Any) -> Any:
     return table
 
 
+def writable(value: Any) -> Any:
+    """The same with infinities, as edges of bins may be, as text: JSON has none."""
+    if isinstance(value, dict):
+        return {key: writable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [writable(inner) for inner in value]
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
 def study_json(study: Study) -> str:
     """A study as JSON, for a result folder; infinite edges of bins are written as text."""
-
-    def writable(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: writable(inner) for key, inner in value.items()}
-        if isinstance(value, list | tuple):
-            return [writable(inner) for inner in value]
-        return str(value) if isinstance(value, float) and math.isinf(value) else value
-
-    plain = msgspec.json.encode(writable(msgspec.to_builtins(study)))
+    tables = msgspec.to_builtins(study)
+    if not study.results:
+        del tables["results"]  # which older programs do not know
+    plain = msgspec.json.encode(writable(tables))
     return msgspec.json.format(plain, indent=2).decode() + "\n"
 
 

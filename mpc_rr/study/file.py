@@ -6,7 +6,7 @@ same copy: they compare its digest. Data, faults and seed concern only ``mpc-rr 
 
 import datetime as dt
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +15,18 @@ import msgspec
 from mpc_rr.errors import DataError, ScenarioError, SchemaError, key, unprintable
 from mpc_rr.network.lifecycle import STEPS_AFTER_PROTOCOL, STEPS_BEFORE_PROTOCOL
 from mpc_rr.protocols.interface import StudyProtocol
+from mpc_rr.publication.ending import Computation
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.schema import Attribute, Record, Schema, Text, interval_labels
 from mpc_rr.simulation.faults import Faults
 from mpc_rr.study.checks import check_study, name_from, protocol_of
 from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.derived import Derived
+from mpc_rr.study.examples import study_path
 from mpc_rr.study.file_errors import in_plain_words
 from mpc_rr.study.generator import Generator
-from mpc_rr.study.records import read_csv, read_text
+from mpc_rr.study.layout import PLAIN, Layout, read_text
+from mpc_rr.study.records import read_csv
 
 LONGEST_FILE_NAME = 255
 
@@ -38,6 +42,8 @@ class Scenario(msgspec.Struct, frozen=True):
     seed: int
     given: tuple[Record, ...] | None = None
     """Records that were given in Python, instead of any in a file."""
+    layout: Layout = PLAIN
+    """How the CSV file is written."""
 
     @classmethod
     def of(cls, study: Study, records: Sequence[Record]) -> "Scenario":
@@ -59,7 +65,7 @@ class Scenario(msgspec.Struct, frozen=True):
             raise ScenarioError(
                 f"{self.path}: there is no [data]; name a CSV file or a generator to run it here"
             )
-        records = read_csv(self.csv, schema)
+        records = read_csv(self.csv, schema, layout=self.layout)
         if len(records) < count:
             raise DataError(
                 f"{self.csv} has {len(records)} records, but the scenario has {count} parties"
@@ -91,11 +97,17 @@ class _AttributeTable(msgspec.Struct, forbid_unknown_fields=True):
     label: Text | None = None
     question: Text | None = None
     labels: dict[str, Text] | None = None
+    joins: dict[str, tuple[str, ...]] | None = None
+    clip: Literal["top", "bottom", "both"] | None = None
 
 
-class _DataTable(msgspec.Struct, forbid_unknown_fields=True):
+class _DataTable(Layout, frozen=True, kw_only=True, forbid_unknown_fields=True):
     csv: str | None = None
     generator: Generator | None = None
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(*(getattr(self, field) for field in Layout.__struct_fields__))
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -111,14 +123,17 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     seed: int = 0
     expires: dt.date | None = None
     registrar: str | None = None
+    derived: dict[str, dict[str, Any]] | None = None
+    results: tuple[Computation, ...] = ()
 
 
 def load_scenario(path: str | Path, data: str | Path | None = None) -> Scenario:
     """Read and check a scenario file; `ScenarioError` says what is wrong and where in it.
 
-    ``data`` is a CSV file to be used instead of the scenario's own data.
+    The name of an example is enough (`mpc_rr.study.examples`). ``data`` is a CSV file to be used
+    instead of the scenario's own data.
     """
-    path = Path(path)
+    path = study_path(Path(path))
     try:
         scenario = _scenario(path, *_parse(path))
     except (ScenarioError, SchemaError) as error:
@@ -148,17 +163,24 @@ def _parse(path: Path) -> tuple[_File, StudyProtocol]:
     return file, protocol
 
 
+def schema_of_tables(tables: Mapping[str, dict[str, Any]]) -> Schema:
+    """The attributes that ``[schema.…]`` tables describe."""
+    return Schema(tuple(_attribute(name, _table(name, table)) for name, table in tables.items()))
+
+
 def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
     study = Study(
         name=name_from(file.title) if file.study is None else file.study,
         title=file.title,
         description=file.description,
-        schema=Schema(tuple(_attribute(n, _table(n, t)) for n, t in file.schema.items())),
+        schema=schema_of_tables(file.schema),
         protocol=protocol,
         parties=file.parties,
         deadlines=file.deadlines,
         expires=file.expires,
         registrar=file.registrar,
+        derived=None if file.derived is None else _derived(file.derived),
+        results=file.results,
     )
     check_study(study)
     if file.data.csv is not None and file.data.generator is not None:
@@ -168,8 +190,12 @@ def _scenario(path: Path, file: _File, protocol: StudyProtocol) -> Scenario:
     _check_faults(file.faults, study)
     if file.data.csv is not None:
         _check_file_name(file.data.csv)
+    layout = file.data.layout
+    if file.data.generator is not None and layout != PLAIN:
+        raise ScenarioError("data: how a file is written goes with csv, not with a generator")
+    layout.check(study.schema)
     csv = path.parent / file.data.csv if file.data.csv is not None else None
-    return Scenario(path, study, csv, file.data.generator, file.faults, file.seed)
+    return Scenario(path, study, csv, file.data.generator, file.faults, file.seed, layout=layout)
 
 
 def _check_file_name(name: str) -> None:
@@ -179,6 +205,17 @@ def _check_file_name(name: str) -> None:
         fault = f"a file name has at most {LONGEST_FILE_NAME} characters, and no spaces in a row"
     if fault is not None:
         raise ScenarioError(f"data.csv: {fault}")
+
+
+def _derived(tables: dict[str, dict[str, Any]]) -> dict[str, Derived]:
+    found = {}
+    for name, table in tables.items():
+        try:
+            found[name] = msgspec.convert(table, Derived)
+        except msgspec.ValidationError as error:
+            start = f"derived.{key(name)}"
+            raise ScenarioError(in_plain_words(error, Derived, start=start)) from None
+    return found
 
 
 def _table(name: str, table: dict[str, Any]) -> _AttributeTable:
@@ -197,7 +234,7 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
         categories = tuple(table.categories or ())
         return Attribute(
             name, "numeric", categories, bins, table.missing, table.lowest, table.highest, step,
-            table.label, table.question, table.labels,
+            table.label, table.question, table.labels, table.joins, table.clip,
         )  # fmt: skip
     if table.categories is not None:
         categories = tuple(table.categories)
@@ -213,7 +250,7 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
     kind = table.type or ("ordinal" if bins is not None else "nominal")
     return Attribute(
         name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step,
-        table.label, table.question, table.labels,
+        table.label, table.question, table.labels, table.joins, table.clip,
     )  # fmt: skip
 
 

@@ -20,11 +20,15 @@ KINDS = {
 }
 
 
+WITHIN = "[...]"
+"""So msgspec writes that something is in a list, or under a name of the file's own."""
+
+
 def in_plain_words(error: msgspec.ValidationError, root: Any, *, start: str = "") -> str:
     """The complaint with its place first; ``root`` is the type that was read, ``start`` where."""
     what, _, where = str(error).partition(" - at `$")
-    place = where.rstrip("`").lstrip(".").replace("[...]", "")
-    kinds = list(_at(root, [part for part in place.split(".") if part]))
+    place = where.rstrip("`").lstrip(".").replace(WITHIN, "")
+    kinds = list(_at(root, re.findall(r"[^.\[\]]+|\[\.\.\.\]", where.rstrip("`"))))
     if what.startswith("Invalid enum value"):
         what = f"{what.removeprefix('Invalid enum value ')} is not {_one_of(_words(kinds))}"
     elif unknown := re.fullmatch(r"Object contains unknown field `(.*)`", what):
@@ -52,7 +56,7 @@ def _unknown(field: str, kinds: Sequence[Any]) -> str:
     close = difflib.get_close_matches(field, known, 1)
     if close:
         return f"there is no {field!r} here; did you mean {close[0]!r}?"
-    return f"there is no {field!r} here; it is {_one_of(known)}"
+    return f"there is no {field!r} here" + (f"; it is {_one_of(known)}" if known else "")
 
 
 def _fields(kinds: Sequence[Any]) -> list[str]:
@@ -76,10 +80,9 @@ def _at(kind: Any, path: Sequence[str]) -> Iterator[Any]:
         inner = get_type_hints(kind).get(path[0])
         if inner is not None:
             yield from _at(inner, path[1:])
-    elif get_origin(kind) is dict:
-        yield from _at(get_args(kind)[1], path[1:])
-    elif get_args(kind):
-        yield from _at(get_args(kind)[0], path)
+    elif path[0] == WITHIN and get_args(kind):
+        values = get_args(kind)[1 if get_origin(kind) is dict else 0]
+        yield from _at(values, path[1:])
 
 
 def _is_struct(kind: Any) -> bool:

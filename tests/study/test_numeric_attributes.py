@@ -47,6 +47,68 @@ def test_what_is_no_such_number_is_refused(value, says):
         EIGHT.attributes[1].code(value)
 
 
+def clipped(clip, missing=None):
+    return Attribute(
+        "x", "numeric", (), missing=missing, lowest=-5.0, highest=100.0, step=5.0, clip=clip
+    )
+
+
+@given(st.floats(-1e12, 1e12), st.sampled_from(["top", "bottom", "both", None]))
+def test_numbers_beyond_the_range_count_as_its_last_where_the_study_says_so(value, clip):
+    """At the other end, and inside it, everything is as without."""
+    attribute = clipped(clip)
+    if value > 100 and clip in ("top", "both"):
+        assert attribute.code(value) == attribute.size - 1
+    elif value < -5 and clip in ("bottom", "both"):
+        assert attribute.code(value) == 0
+    else:
+        with_, without = (attribute, clipped(None))
+        try:
+            code = without.code(value)
+        except DataError as error:
+            with pytest.raises(DataError, match=str(error)[:30]):
+                with_.code(value)
+        else:
+            assert with_.code(value) == code
+
+
+def test_a_refusal_says_what_would_count_a_number():
+    with pytest.raises(
+        DataError, match='with clip = "top" in the study file it would count as 100'
+    ):
+        clipped("bottom").code(110)
+    with pytest.raises(DataError, match=r'with clip = "bottom" in the study .* count as -5'):
+        clipped(None).code(-15)
+    for value in ("inf", "nan", "-inf"):
+        with pytest.raises(DataError, match=r"is outside -5 to 100$"):
+            clipped("both").code(value)
+    assert clipped("both", missing="999").code(999) == clipped("both", missing="999").missing_code
+    said = "-5 to 100 in steps of 5; less counts as -5; more counts as 100"
+    assert clipped("both").answers == said
+
+
+def test_clip_is_read_from_a_study_file_and_is_part_of_its_digest(tmp_path):
+    text = (
+        'title = "T"\nstudy = "t"\n[schema.a]\ntype = "numeric"\nlowest = 0\nhighest = 9\n{}'
+        '[schema.b]\ncategories = ["x", "y"]\n[protocol]\nname = "exact_moments"\n'
+        '[parties]\ncount = 3\n[data.generator]\n[[data.generator.draw]]\nattribute = "a"\n'
+        "weights = [1]\nbetween = [[0, 9]]\n"
+        '[[data.generator.draw]]\nattribute = "b"\nweights = [1, 1]\n'
+    )
+    found = {}
+    for clip in ("", 'clip = "top"\n'):
+        (tmp_path / "s.toml").write_text(text.format(clip))
+        found[clip] = load_scenario(tmp_path / "s.toml").study
+    plain, top = found.values()
+    assert plain.schema.attributes[0].code(9) == top.schema.attributes[0].code(10) == 9
+    assert plain.digest != top.digest
+    (tmp_path / "s.toml").write_text(
+        text.replace("categories", "clip = 'top'\ncategories").format("")
+    )
+    with pytest.raises(ScenarioError, match='clip go with type = "numeric"'):
+        load_scenario(tmp_path / "s.toml")
+
+
 @pytest.mark.parametrize(
     ("parts", "says"),
     [
