@@ -18,7 +18,7 @@ from mpc_rr.estimation.estimates import Asked, QueryAnswer
 from mpc_rr.estimation.hidden import HiddenCounts
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.suppression import HIDDEN
-from mpc_rr.estimation.uncertainty import ExactCounts
+from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.parts import LEVEL, Table
 from mpc_rr.schema import Schema
@@ -87,15 +87,32 @@ def wanted_cells(table: Table, cells: Cells, schema: Schema) -> Truths:
     return np.broadcast_to(own.reshape(shape), table.shape)
 
 
-def from_reports(words: str, found: QueryAnswer, n: int, attributes: int, level: float) -> Answer:
-    """From the randomized reports, where no table is published."""
+def from_reports(
+    words: str,
+    found: QueryAnswer,
+    n: int,
+    attributes: int,
+    level: float,
+    *,
+    earlier: bool = False,
+) -> Answer:
+    """From the randomized reports, where no table is published.
+
+    ``earlier``: without bias from these alone, as up to rules 3.
+    """
     what = "this attribute" if attributes == 1 else f"these {attributes} attributes"
+    how = (
+        f"Estimated without bias from the reports on {what}: the folder has no table of them. "
+        "Published tables are drawn towards a model of all answers, so sums of their cells may "
+        "differ from this."
+        if earlier
+        else "Counted in the weighted population that all published tables are counted in; the "
+        f"limits follow from the reports on {what} alone."
+    )
     return Answer(
         words, n, found.count, found.share, found.interval, found.population,
         found.standard_error, level, "reports", certain=False,
-        how=f"Estimated without bias from the reports on {what}: the folder has no table of them. "
-        "Published tables are drawn towards a model of all answers, so sums of their cells may "
-        "differ from this.",
+        how=how,
     )  # fmt: skip
 
 
@@ -115,7 +132,7 @@ def from_shares(
         return None
     wanted = wanted_cells(table, cells, schema)
     if table.kind == "count":
-        return _counted(words, table, wanted, n, level)
+        return _counted(words, table, wanted, n, level, limits)
     share, alone = _added(table, wanted), wanted.sum() == 1
     found = _published(table, int(wanted.argmax()), n) if alone and level == LEVEL else None
     how = _how_summed(table, alone=bool(alone), published=found is not None)
@@ -141,20 +158,53 @@ def from_shares(
     return _around(answer, found)
 
 
-def _counted(words: str, table: Table, wanted: Truths, n: int | None, level: float) -> Answer:
-    """The counts of a table of a protocol that is not known here."""
+def _counted(
+    words: str, table: Table, wanted: Truths, n: int | None, level: float,
+    limits: Callable[[Table, Truths], QueryAnswer | None],
+) -> Answer:  # fmt: skip
+    """The counts of a table, exact or with noise in them."""
     met, n = _added(table, wanted), table.n if n is None else n
     name = quoted(table.name)
-    if not n or not 0 <= met <= n:
+    found, uncertain = None, table.standard_errors is not None or table.low is not None
+    if uncertain:
+        found = limits(table, wanted)
+    if not n or (found is None and not 0 <= met <= n):
         raise InputError(f"this cannot be told: table {name} does not count each respondent once")
-    if table.standard_errors is None and table.low is None:
+    if not uncertain:
         told = f"Counted in table {name}."
         return between(words, (round(met), round(met)), n, level, told, told)
-    return Answer(
-        words, n, met, met / n, None, None, None, level, "noisy counts", certain=False,
+    count = min(max(met, 0.0), n)
+    answer = Answer(
+        words, n, count, count / n, None, None, None, level, "noisy counts", certain=False,
         how=f"The counts of table {name}, added up. They are uncertain, and their protocol gives "
         "no limits of sums.",
     )  # fmt: skip
+    own = _limits_of_count(table, wanted) if level == LEVEL else None
+    if own is not None:
+        how = f"This is the published count of table {name}, with its published limits."
+        answer = replace(answer, how=how)
+        answer = answer if found is None else _around(answer, found)
+        return replace(answer, interval=(min(own[0], count), max(own[1], count)))
+    if found is None:
+        return answer
+    how = (
+        f"The counts of table {name} have noise in them, and add up to {met:,.0f} here; how many "
+        "took part is known, so the noise in the sum of all is taken off, and no number below 0 is "
+        "given."
+    )
+    return replace(
+        answer, count=found.count, share=found.share, interval=found.interval,
+        population=found.population, standard_error=found.standard_error, how=how,
+    )  # fmt: skip
+
+
+def _limits_of_count(table: Table, wanted: Truths) -> tuple[float, float] | None:
+    """The published limits of a single cell, if there are any."""
+    cells = np.flatnonzero(wanted)
+    if cells.size != 1 or table.speaks_of != "respondents" or not (table.low and table.high):
+        return None
+    low, high = table.low[cells[0]], table.high[cells[0]]
+    return None if low is None or high is None else (low, high)
 
 
 def _around(answer: Answer, found: QueryAnswer) -> Answer:
@@ -205,18 +255,31 @@ def _how_summed(table: Table, *, alone: bool, published: bool) -> str:
 
 
 def from_counts(
-    words: str, tables: Sequence[Table], cells: Cells, schema: Schema, n: int, level: float
+    words: str,
+    tables: Sequence[Table],
+    cells: Cells,
+    schema: Schema,
+    n: int,
+    level: float,
+    tails: float = NoisyCounts.tails,
 ) -> Answer | None:
-    """The counts of `exact_pairs`: exact, between limits where some are hidden, or with noise."""
+    """The counts of `exact_pairs`: exact, between limits where some are hidden, or with noise.
+
+    ``tails``: the excess of the noise.
+    """
     table = table_holding(tables, cells, schema)
     if table is None:
         return None
-    wanted, counts = wanted_cells(table, cells, schema), _counts(tables, schema, n)
+    wanted, counts = wanted_cells(table, cells, schema), pair_counts(tables, schema, n, tails)
     number = [table.name for table in tables].index(table.name)
     if counts.suppressed_below:
         bounds = HiddenCounts(PairLayout(schema.sizes), counts.tables, n).count(number, wanted)
         told = f"Counted in table {quoted(table.name)}"
-        why = ", of which some counts are hidden; all published tables leave this room and no more."
+        why = (
+            ", of which some counts are hidden. The limits follow from the rows, columns and "
+            "totals of all published tables (linear programming); taken together, the tables of "
+            "three attributes or more may leave less room."
+        )
         return between(words, bounds, n, level, f"{told}.", told + why)
     told = f"Counted in table {quoted(table.name)}, whose counts are exact."
     if not counts.noise:
@@ -235,7 +298,7 @@ def from_counts(
     )  # fmt: skip
 
 
-def _counts(tables: Sequence[Table], schema: Schema, n: int) -> PairCounts:
+def pair_counts(tables: Sequence[Table], schema: Schema, n: int, tails: float) -> PairCounts:
     """The counts of all pairs, as they were before they were published."""
     noise = tables[0].standard_errors
     return PairCounts(
@@ -246,6 +309,7 @@ def _counts(tables: Sequence[Table], schema: Schema, n: int) -> PairCounts:
             for table in tables
         ],
         noise=0.0 if noise is None else float(noise[0] or 0.0),
+        tails=tails,
         suppressed_below=int(any(None in table.values for table in tables)),
     )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from mpc_rr.estimation.agreement import agreeing, can_agree, missed
 from mpc_rr.estimation.blocks import (
     Answered,
     answer_epsilon,
@@ -11,6 +12,7 @@ from mpc_rr.estimation.blocks import (
 )
 from mpc_rr.estimation.combinations import Combination
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.followed import FollowedTables
 from mpc_rr.estimation.independence import among_answers, p_value_of_independence
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
@@ -23,6 +25,7 @@ from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Cell,
     Column,
+    Figure,
     Listing,
     Participation,
     Publication,
@@ -42,6 +45,20 @@ MOST_DRAWN = 40
 """Up to so many tables were tested by Monte Carlo."""
 MOST_CELLS = 2_000
 """Larger tables of three and more attributes are not tested."""
+SOLVED = 1e-6
+"""How far a solved linear program may be from 0 by rounding."""
+NOT_MADE_TO_AGREE = (
+    "Tables agree about single attributes; about several that they share they may differ: there "
+    "are too many cells to make them agree about these, too."
+)
+NOT_FOUND_OUT = (
+    "Tables agree about all that they share. Whether some distribution of all answers has all of "
+    "these tables was not found out: there are too many combinations of answers."
+)
+NOT_SOLVED = (
+    "Tables agree about all that they share. Whether some distribution of all answers has all of "
+    "these tables was not found out: a linear program that would tell was not solved."
+)
 COLUMNS = (
     Column(name="attributes", label="attributes", kind="attribute"),
     Column(name="n", label="answers", kind="count"),
@@ -60,6 +77,21 @@ DRAWN_DETAILS = (
     Column(name="critical", label="critical at 5 %", kind="number"),
     Column(name="rejected", label="dependent?"),
 )
+
+TRAJECTORY = (
+    Column(name="block", label="block", kind="count"),
+    Column(name="answers", label="answers to all tables", kind="count"),
+    Column(name="widest", label="widest interval, half", kind="share"),
+    Column(name="of", label="of", kind="attribute"),
+)
+FOLLOWED = "trajectory"
+"""The listing of what was known after which block; older folders have none."""
+HOW_FOLLOWED = (
+    "After each block, half the widest 95 % interval of all shares, of tables and single "
+    "attributes; nothing as long as some table had no answer."
+)
+MOST_LOOKED_AT = 40
+"""Of more blocks, so many are shown."""
 
 Row = tuple[Cell, ...]
 
@@ -83,6 +115,9 @@ class CollectedBlocks(Ending, frozen=True):
     """Whose answers were not needed any more."""
     by_drawing: bool = False
     """Whether independence is tested by Monte Carlo, as it was before rules 3."""
+    in_part: bool = False
+    """Whether tables agree about single attributes alone, and these have no table of their own, as
+    it was before rules 4."""
 
     def __repr__(self) -> str:
         return f"CollectedBlocks({self.n} of {len(self.asked)} who were there answered)"
@@ -103,7 +138,10 @@ class CollectedBlocks(Ending, frozen=True):
         return Answered(self.p, np.array(tables), np.array(self.counts[combination][:-1]))
 
     def tables(self) -> dict[Combination, Array]:
-        """The most likely table of every combination, made to agree about common attributes."""
+        """The most likely table of every combination, made to agree about all that they share.
+
+        Where there are too many cells for that, about single attributes alone.
+        """
         tables, weights = {}, {}
         for combination in self.shown:
             answered = self.answered(combination)
@@ -111,15 +149,40 @@ class CollectedBlocks(Ending, frozen=True):
                 shape = [self.schema.sizes[a] for a in combination]
                 tables[combination] = likely(answered).reshape(shape)
                 weights[combination] = float(answered.n)
-        return make_consistent(tables, weights)
+        if self.in_part or not can_agree(tables):
+            return make_consistent(tables, weights)
+        return agreeing(tables, weights)
+
+    def answered_alone(self, attribute: int) -> Answered:
+        """All answers about one attribute, whatever it was asked with: nobody gave two.
+
+        An answer about several is true, or drawn from their table; so its part is true, or drawn
+        from the margin of that table.
+        """
+        tables, counts = [], []
+        for combination in self.shown:
+            if attribute in combination and (told := self.answered(combination)).n:
+                axis = combination.index(attribute)
+                shape = (-1, *(self.schema.sizes[a] for a in combination))
+                others = tuple(1 + k for k in range(len(combination)) if k != axis)
+                tables.append(told.tables.reshape(shape).sum(axis=others))
+                counts.append(told.counts.reshape(shape).sum(axis=others))
+        if not tables:
+            none = np.zeros((0, self.schema.sizes[attribute]))
+            return Answered(self.p, none, none.astype(np.int64))
+        return Answered(self.p, np.concatenate(tables), np.concatenate(counts))
 
     def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
-        """Of a combination that was asked: all its answers, pooled."""
-        if attributes not in self.shown or not self.answered(attributes).n:
+        """Of a combination that was asked, or of one attribute: all answers about it, pooled."""
+        if len(attributes) > 1 and attributes not in self.shown:
             return None
-        answered = self.answered(attributes)
+        alone = len(attributes) == 1
+        answered = self.answered_alone(*attributes) if alone else self.answered(attributes)
+        if not answered.n:
+            return None
         shape = [self.schema.sizes[a] for a in attributes]
-        return pooled(answered).shares.reshape(shape), BlockAnswers(self.n, answered)
+        uncertainty = BlockAnswers(self.n, answered, self.in_part)
+        return pooled(answered).shares.reshape(shape), uncertainty
 
     def participation(self, study: Setting) -> Participation:
         """Who answered, and who was not needed."""
@@ -155,20 +218,43 @@ class CollectedBlocks(Ending, frozen=True):
             add_non_response(draft, self._non_response())
         with draft.part("the tables"):
             self._publish_tables(draft)
+        if not self.in_part and self.n:
+            with draft.part("how the shares became known"):
+                self._add_trajectory(draft)
         return draft.publication()
+
+    def _add_trajectory(self, draft: Draft) -> None:
+        """How the widest interval of all shares narrowed, at some blocks up to the last."""
+        tables, blocks = (
+            {c: self.answered(c) for c in self.shown},
+            len(next(iter(self.shown.values()))) - 1,
+        )
+        looked_at = {round(k * blocks / MOST_LOOKED_AT) for k in range(1, MOST_LOOKED_AT + 1)}
+        followed = FollowedTables(self.p, self.shown, self.schema.sizes)
+        rows: list[Row] = []
+        for block in range(1, blocks + 1):
+            for combination, told in tables.items():
+                followed.take(combination, told.tables[block - 1], told.counts[block - 1])
+            if block in looked_at:
+                half, where = followed.widest() or (None, ())
+                names = tuple(self.schema.names[a] for a in where)
+                rows.append((block, followed.n, half, names or None))
+        last = followed.widest()
+        known = "" if last is None else f"In the end, every share is known to ±{last[0]:.1%}. "
+        draft.listings.append(
+            Listing(
+                name=FOLLOWED, title="How the shares became known", columns=TRAJECTORY,
+                rows=tuple(rows), caption=f"{known}{HOW_FOLLOWED}", main=False,
+            )
+        )  # fmt: skip
 
     def strengths(self) -> dict[tuple[int, int], Strength]:
         """How strongly the attributes of each table of two depend on each other."""
-        found = {}
-        for combination in self.shown:
-            answered = self.answered(combination)
-            if len(combination) == 2 and answered.n:
-                both = (
-                    self.schema.attributes[combination[0]], self.schema.attributes[combination[1]]
-                )  # fmt: skip
-                estimate = pooled(answered).shares.reshape(both[0].size, both[1].size)
-                uncertainty = BlockAnswers(self.n, answered)
-                found[combination[0], combination[1]] = strength(estimate, uncertainty, both)
+        attributes, found = self.schema.attributes, {}
+        for i, j in (combination for combination in self.shown if len(combination) == 2):
+            estimate = self.estimate_of((i, j))
+            if estimate is not None:
+                found[i, j] = strength(*estimate, (attributes[i], attributes[j]))
         return found
 
     def _non_response(self) -> list[NoAnswer]:
@@ -180,10 +266,9 @@ class CollectedBlocks(Ending, frozen=True):
             if attribute.missing is None or not holding:
                 continue
             combination = max(holding, key=lambda c: told[c].n)
-            answered = told[combination]
-            table = pooled(answered).shares.reshape([self.schema.sizes[a] for a in combination])
-            spread, axis = BlockAnswers(self.n, answered), combination.index(place)
-            found.append(estimated(attribute, axis, table, spread, answered.n))
+            estimate, axis = self.estimate_of(combination), combination.index(place)
+            assert estimate is not None  # somebody answered
+            found.append(estimated(attribute, axis, *estimate, told[combination].n))
         return found
 
     def _publish_tables(self, draft: Draft) -> None:
@@ -212,6 +297,10 @@ class CollectedBlocks(Ending, frozen=True):
             )  # fmt: skip
             rows.append((*row, *tests[combination][:1]))
             details.append((names, least, most, *tests[combination][1:]))
+        if not self.in_part:
+            self._publish_alone(draft, tables)
+            with draft.part("whether one distribution has all tables"):
+                self._say_how_they_agree(draft, tables)
         tested = any(tests.values())
         drawn = tested and self.by_drawing
         draft.listings += [
@@ -233,6 +322,38 @@ class CollectedBlocks(Ending, frozen=True):
             ),
         ]  # fmt: skip
 
+    def _publish_alone(self, draft: Draft, tables: dict[Combination, Array]) -> None:
+        """The shares of each attribute, as all tables have them, with limits by all answers."""
+        for place, attribute in enumerate(self.schema.attributes):
+            holding = next((c for c in tables if place in c), None)
+            if holding is None:
+                continue
+            others = tuple(k for k, a in enumerate(holding) if a != place)
+            shares, answered = tables[holding].sum(axis=others), self.answered_alone(place)
+            estimate = pooled(answered)
+            limits = Limits.of(estimate.shares, BlockAnswers(self.n, answered))
+            table = share_table([attribute], shares, estimate, limits, main=True)
+            draft.tables.append(table)
+            draft.figures.append(Figure(kind="intervals", of=table.name))
+            name = table_file("attributes", place + 1, [attribute])
+            what = f"shares of {attribute.name}"
+            draft.sheets.append(Sheet.of(name, what, table_csv([attribute], shares)))
+
+    def _say_how_they_agree(self, draft: Draft, tables: dict[Combination, Array]) -> None:
+        if not can_agree(tables):
+            draft.note(NOT_MADE_TO_AGREE)
+            return
+        found = missed(tables, self.schema.sizes)
+        if found.least > SOLVED:
+            by = "the nearest misses" if found.reached else "any misses"
+            much = f"{'' if found.reached else 'at least '}{found.least:.2g}"
+            draft.note(
+                "Tables agree about all that they share; but no distribution of all answers has "
+                f"all of these tables: {by} some share by {much}."
+            )
+        elif not found.reached:
+            draft.note(NOT_FOUND_OUT if found.solved else NOT_SOLVED)
+
     def _tests(self, draft: Draft, tables: dict[Combination, Array]) -> dict[Combination, Row]:
         """The p-value of each table; those of two attributes with their dependences."""
         strengths: dict[tuple[int, int], Strength] = {}
@@ -242,11 +363,10 @@ class CollectedBlocks(Ending, frozen=True):
             title = "How strongly answers depend on each other, as estimated"
             add_dependences(draft, self.schema, strengths, title=title)
         found: dict[Combination, Row] = {}
+        p_values = {pair: strength.p_value for pair, strength in strengths.items()}
         for combination, table in tables.items():
-            known, p_value = strengths.get((combination[0], combination[-1])), None
-            if len(combination) == 2:
-                p_value = None if known is None else known.p_value
-            elif table.size <= MOST_CELLS:
+            p_value = p_values.get(combination) if len(combination) == 2 else None
+            if len(combination) > 2 and table.size <= MOST_CELLS:
                 attributes = [self.schema.attributes[a] for a in combination]
                 with draft.part(f"the test of {table_name(attributes)}"):
                     p_value = self._p_value(combination, attributes)
@@ -254,9 +374,8 @@ class CollectedBlocks(Ending, frozen=True):
         return found
 
     def _p_value(self, combination: Combination, attributes: list[Attribute]) -> float | None:
-        answered = self.answered(combination)
-        estimate = pooled(answered).shares.reshape([a.size for a in attributes])
-        among = among_answers(estimate, BlockAnswers(self.n, answered), attributes)
+        estimate = self.estimate_of(combination)
+        among = None if estimate is None else among_answers(*estimate, attributes)
         return None if among is None else p_value_of_independence(among.estimate, among.uncertainty)
 
     def _drawn_tests(

@@ -8,6 +8,7 @@ import numpy as np
 
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.distribution import Estimate
+from mpc_rr.estimation.full_reports import Known
 from mpc_rr.estimation.hidden import HiddenCounts
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
@@ -23,6 +24,9 @@ from mpc_rr.publication.parts import LEVEL, Number, Participation, Publication, 
 from mpc_rr.publication.sheets import pair_csv, table_file
 from mpc_rr.schema import Schema
 
+EXCESS = "noise_excess"
+"""Under which the tails of the noise are published, where they are not Laplace's."""
+
 
 class PairCounts(Ending, frozen=True):
     """The counts of every pair of attributes over ``n`` parties.
@@ -31,10 +35,14 @@ class PairCounts(Ending, frozen=True):
     below ``suppressed_below`` are hidden (−1) together with what would give them away.
     """
 
+    counts_pairs = True
+
     n: int
     schema: Schema
     tables: list[Counts]
     noise: float = 0.0
+    tails: float = NoisyCounts.tails
+    """The excess of the noise: Laplace's, if not given."""
     suppressed_below: int = 0
 
     def __repr__(self) -> str:
@@ -62,6 +70,16 @@ class PairCounts(Ending, frozen=True):
     def single_person_cells(self) -> int:
         """How many cells count exactly one person: whoever knows one answer learns the other."""
         return int(sum((table == 1).sum() for table in self.tables)) if self.exact else 0
+
+    def known(self) -> Known:
+        """What it tells of every pair, unless counts are hidden."""
+        if self.suppressed_below:
+            return {}
+        pairs = PairLayout(self.schema.sizes).pairs
+        tables = [self._estimate(number)[0] for number in range(len(pairs))]
+        errors = [np.full(table.shape, self.noise / self.n) for table in tables]
+        found = [Estimate(*both, self.n) for both in zip(tables, errors, strict=True)]
+        return dict(zip(pairs, found, strict=True))
 
     def pair_shares(self) -> dict[tuple[int, int], Array]:
         """Proper tables of shares, by the attributes' numbers: the best guess where not exact."""
@@ -108,7 +126,7 @@ class PairCounts(Ending, frozen=True):
             return counts / self.n, ExactCounts(self.n)
         # How many there are is known, so noise in the sum of a table is taken off again.
         put_right = counts - (counts.sum() - self.n) / counts.size
-        return put_right / self.n, NoisyCounts(self.n, self.noise**2)
+        return put_right / self.n, NoisyCounts(self.n, self.noise**2, self.tails)
 
     def participation(self, study: Setting) -> Participation:
         """Those who were there and not lost."""
@@ -159,11 +177,16 @@ class PairCounts(Ending, frozen=True):
 
     def _say_how_exact(self, draft: Draft) -> None:
         if self.noise:
+            gaussian = self.tails == 0
             draft.find(
-                f"Every count has noise in it (standard deviation {self.noise:.1f}): some may be "
-                "negative.",
+                f"Every count has {'Gaussian ' * gaussian}noise in it (standard deviation "
+                f"{self.noise:.1f}), and is shown as it came out: it may be negative, or outside "
+                "the limits of the true count, which use how many took part.",
                 noise_standard_deviation=self.noise,
             )
+            if gaussian:
+                excess = fact(name=EXCESS, label="excess kurtosis of the noise", value=self.tails)
+                draft.quantities.append(excess)
         if self.suppressed_below:
             draft.find(
                 f"{self.hidden_cells} cells are hidden: counts below {self.suppressed_below}, and "

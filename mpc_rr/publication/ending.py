@@ -3,16 +3,17 @@
 import contextlib
 import hashlib
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
 from mpc_rr.errors import one_line, out_of
-from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.estimates import Estimates
+from mpc_rr.estimation.full_reports import Known
+from mpc_rr.estimation.matrix import Array, RRMatrix
 from mpc_rr.estimation.uncertainty import Uncertainty
-from mpc_rr.privacy.costs import Privacy
 from mpc_rr.privacy.disclosures import Caution, Disclosure
 from mpc_rr.publication.parts import (
     Absence,
@@ -28,21 +29,24 @@ from mpc_rr.publication.parts import (
     Table,
     publication_fault,
 )
-from mpc_rr.schema import Schema
+from mpc_rr.schema import Record, Schema
 
 DIGEST_BYTES = 32
-NO_VERDICT = (
-    "The coordinator did not say how the study ended, and was not heard of again: whether it was "
-    "finished, and whether there is a result folder, is not known here. Ask whoever runs it."
-)
 Part = TypeVar("Part")
 _publication = msgspec.json.Decoder(Publication)
 _participation = msgspec.json.Decoder(Participation)
-_privacy = msgspec.json.Decoder(Privacy)
 
 
 class AbstractStruct(msgspec.StructMeta, ABCMeta):
     """Structs of which a subclass that leaves something out cannot be made."""
+
+
+class Computation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A statistic that a study publishes beside what its protocol does (``docs/compute.md``)."""
+
+    compute: str
+    by: str | None = None
+    where: str | None = None
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +68,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """In a run: who was there when the protocol began, where that is known."""
     counted: int | None = None
     """After a run: how many are in its result, where that is known."""
+    results: tuple[Computation, ...] = ()
+    """What is to be computed on what it publishes."""
 
 
 class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True):
@@ -71,6 +77,9 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
 
     A subclass must say what it publishes; leaving that out is an error where the class is made.
     """
+
+    counts_pairs: ClassVar[bool] = False
+    """Whether its tables are the counts of all pairs of attributes."""
 
     lost: dict[str, str] = {}
     """Parties that were left out on the way, and at which step."""
@@ -104,11 +113,32 @@ class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True
     def publish(self, study: Setting) -> Publication:
         """What it says to the world. Participation and privacy are added to it."""
 
+    def known_before(self) -> Known:
+        """What a first stage told of the very same respondents."""
+        return {}
+
+    def from_reports(self) -> Estimates | None:
+        """What follows from the randomized records of all who answered, if it has them."""
+
     def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
         """What the table of some attributes is made from: unbiased shares, and how uncertain.
 
-        ``mpc-rr query`` works out limits from it; without it there are those of single cells only.
+        ``mpc-rr query`` works out limits from it, ``mpc-rr compute`` all statistics; without it
+        there are limits of single cells only, and no statistics.
         """
+
+    def randomized_by(
+        self, attributes: tuple[int, ...]
+    ) -> tuple[tuple[tuple[int, ...], RRMatrix], ...]:
+        """How the answers in a table of counted reports were randomized.
+
+        Which of them were one value, and its matrix; nothing if that table has no such reports.
+        """
+        return ()
+
+    def beside_truth(self, people: Mapping[str, Record]) -> tuple[Listing, ...]:
+        """What stands beside the truth, in a simulation: of a release of records, by respondent."""
+        return ()
 
     def participation(self, study: Setting) -> Participation:
         """Who is in it: all who were there but those who were lost, unless a kind knows better."""
@@ -164,30 +194,6 @@ class Promising(Protocol):
         """What it does not promise."""
 
 
-def published(
-    ending: Ending, study: Setting, protocol: Promising, excluded: Sequence[Absence] = ()
-) -> Publication:
-    """Everything an ending publishes. Nothing that fails here loses a finished study."""
-    draft = Draft()
-    made = Publication()
-    with draft.part("what was found"):
-        made = _in_order(ending.publish(study))
-    people = Participation(expected=study.expected, absent=tuple(excluded))
-    with draft.part("who took part"):
-        people = who_took_part(ending, study, excluded, made.participation)
-    privacy = None
-    ended = msgspec.structs.replace(study, counted=people.counted)
-    with draft.part("what it cost each party"):
-        made_of = Privacy.of(protocol.stated(ended), protocol.cautions(study))
-        privacy = _read_again(made_of, _privacy)
-    with draft.part("what it does not promise"):
-        draft.notes.extend(protocol.notes(ended))
-    if ending.without_verdict:
-        draft.warn(NO_VERDICT)
-    said = (*made.notes, *draft.notes)
-    return msgspec.structs.replace(made, participation=people, privacy=privacy, notes=said)
-
-
 def who_took_part(
     ending: Ending,
     study: Setting,
@@ -196,11 +202,11 @@ def who_took_part(
 ) -> Participation:
     """Who is in a result, and who is not; an error if the ending does not say it properly."""
     people = ending.participation(study) if said is None else said
-    people = _read_again(people, _participation)
+    people = read_again(people, _participation)
     return msgspec.structs.replace(people, absent=(*excluded, *people.absent))
 
 
-def _read_again(part: Part, decoder: msgspec.json.Decoder[Part]) -> Part:
+def read_again(part: Part, decoder: msgspec.json.Decoder[Part]) -> Part:
     """A part as whoever reads its JSON has it: an error if that cannot be written or is no such."""
     return decoder.decode(msgspec.json.encode(part, enc_hook=_plain))
 
@@ -210,11 +216,11 @@ def fact(name: str, label: str, value: str | float | None, kind: Kind = "number"
     return Quantity(name=name, label=label, value=value, kind=kind, main=False)
 
 
-def _in_order(made: Publication) -> Publication:
+def in_order(made: Publication) -> Publication:
     """What was published, in plain values; an error if it is not in order."""
     if not isinstance(made, Publication):
         raise TypeError(f"publish() returned {type(made).__name__}, not a Publication")
-    checked = _read_again(made, _publication)
+    checked = read_again(made, _publication)
     sheets = tuple(Sheet.of(sheet.name, sheet.what, sheet.text) for sheet in checked.sheets)
     checked = msgspec.structs.replace(checked, sheets=sheets)
     fault = publication_fault(checked)

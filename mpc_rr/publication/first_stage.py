@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 
 from mpc_rr.errors import out_of
+from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.uncertainty import Uncertainty
 from mpc_rr.publication.ending import Ending, Setting
@@ -34,6 +35,10 @@ class FirstStage(Ending, frozen=True):
         parts = (self.found.digest, self.answers_digest, *(str(n).encode() for n in numbers))
         whole = b"".join(len(part).to_bytes(8) + part for part in parts)
         return FIRST_STAGE + hashlib.sha256(b"mpc-rr first stage\0" + whole).digest()
+
+    def from_reports(self) -> Estimates | None:
+        """Those of the first stage."""
+        return self.found.from_reports()
 
     def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
         """That of the first stage."""

@@ -1,17 +1,24 @@
 """Masked records, mapped back to the original values by rank, and what the masks leave open."""
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 
+from mpc_rr.anonymization.beside import Columns
+from mpc_rr.anonymization.permutation import expected
 from mpc_rr.anonymization.perturbation import (
     Candidates,
     Noise,
-    possible_values,
+    NoPerturbation,
+    Perturbation,
     read_perturbation,
     reverse_mapped,
 )
+from mpc_rr.anonymization.table import Microdata
+from mpc_rr.anonymization.together import all_together, possible_values
 from mpc_rr.errors import quoted
+from mpc_rr.publication.beside_truth import distributions, permutations, relations_listed
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact
 from mpc_rr.publication.nonresponse import add_non_response, counted
 from mpc_rr.publication.parts import (
@@ -33,6 +40,21 @@ MASKS = (
     Column(name="fewest_possible_values", label="fewest possible values", kind="count"),
     Column(name="median_possible_values", label="median", kind="count"),
     Column(name="respondents_given_away", label="given away", kind="count"),
+)
+OTHER_MASKS = Column(name="other_masks", label="other masks, at least", kind="count")
+MOVED = (
+    Column(name="attribute", label="confidential", kind="attribute"),
+    Column(name="distance", label="moved in rank", kind="share"),
+    Column(name="distance_low", label="from", kind="share"),
+    Column(name="distance_high", label="to", kind="share"),
+    Column(name="correlation", label="rank correlation", kind="number"),
+    Column(name="correlation_low", label="from", kind="number"),
+    Column(name="correlation_high", label="to", kind="number"),
+)
+MOVED_CAPTION = (
+    "If everybody used the recommended mask: how far people are moved on average, as a share of "
+    "all ranks, and how ranks before and after correlate; the mean, and where 95 % lie, of masks "
+    "drawn anew for the values that were read. What masks really did, only their owners know."
 )
 OWN = (
     Column(name="attribute", label="your", kind="attribute"),
@@ -82,6 +104,9 @@ class MaskedRelease(Ending, frozen=True):
     own: tuple[OwnMask, ...] = ()
     unanswered: tuple[int, ...] = ()
     """How many gave no answer to each confidential question, as the channel has it."""
+    earlier: bool = False
+    """Whether risks are told only where everybody is there and used the recommended noise, as up to
+    rules 4."""
 
     def __repr__(self) -> str:
         return f"MaskedRelease({len(self.records)} respondents)"
@@ -122,6 +147,34 @@ class MaskedRelease(Ending, frozen=True):
         mapped = dict(zip(masked, found, strict=True))
         return [mapped.get(name) for name in self.records]
 
+    def beside_truth(self, people: Mapping[str, Record]) -> tuple[Listing, ...]:
+        """How far each attribute was really moved, and what is left of relations."""
+        open_attributes, confidential = self.options.attributes(self.schema)
+        attributes = (*open_attributes, *confidential)
+        places = [self.schema.names.index(attribute.name) for attribute in attributes]
+        known = [name for name in self.records if name in people]
+        if not known:
+            return ()
+        rows = dict(zip(self.records, self.released(), strict=True))
+        true = [tuple(people[name][place] for place in places) for name in known]
+        told = [
+            (
+                *self.records[name][0],
+                *(self._code(a, c) for a, c in zip(confidential, rows[name], strict=True)),
+            )
+            for name in known
+        ]
+        before, after = Microdata.of(attributes, true), Microdata.of(attributes, told)
+        both = Columns.of(before), Columns.of(after)
+        return (*distributions(*both), permutations(before, after), *relations_listed(*both))
+
+    def _code(self, attribute: Attribute, code: int | None) -> int:
+        """Of a released value; no answer has a code, too."""
+        if code is None:
+            assert attribute.missing_code is not None
+            return attribute.missing_code
+        return code
+
     def participation(self, study: Setting) -> Participation:
         """Those with a row in the release."""
         people = super().participation(study)
@@ -150,6 +203,9 @@ class MaskedRelease(Ending, frozen=True):
             self._publish_release(draft)
         with draft.part("what the masks leave to an attacker"):
             self._publish_attack(draft, confidential)
+        if not self.earlier:
+            with draft.part("what the masks move"):
+                self._publish_moves(draft, confidential)
         if not study.registrar:
             draft.warn(
                 "the study was open: for every party of her own that somebody brings, one "
@@ -203,18 +259,20 @@ class MaskedRelease(Ending, frozen=True):
     def _publish_attack(self, draft: Draft, confidential: tuple[Attribute, ...]) -> None:
         rows: list[tuple[Cell, ...]] = []
         for place, attribute in enumerate(confidential):
-            left = self._possible(place, attribute)
+            left, others = self._possible(place, attribute)
             recommended = self.options.masks.get(attribute.name, "none")
             if recommended == "none":
                 draft.warn(
                     f"no mask is recommended for {quoted(attribute.name)}: whoever chose none has "
                     "it published as it is, under her name."
                 )
+            told = () if self.earlier else (others,)
             if left is None:
-                rows.append((attribute.name, recommended, None, None, None))
+                rows.append((attribute.name, recommended, None, None, None, *told))
                 continue
             given_away = sum(size == 1 for size in left)
-            rows.append((attribute.name, recommended, left[0], left[len(left) // 2], given_away))
+            middle = left[len(left) // 2]
+            rows.append((attribute.name, recommended, left[0], middle, given_away, *told))
             if given_away:
                 several = "respondents are" if given_away > 1 else "respondent is"
                 draft.warn(
@@ -226,26 +284,58 @@ class MaskedRelease(Ending, frozen=True):
             Listing(
                 name="masks",
                 title="What the masks leave to an attacker",
-                columns=MASKS,
+                columns=MASKS if self.earlier else (*MASKS, OTHER_MASKS),
                 rows=tuple(rows),
-                caption="Possible values: for whoever believes that all used the recommended noise "
-                "and puts all masked values together. It cannot be told if some used another mask, "
-                "or where there is no noise.",
+                caption="Possible values: for whoever believes that as few as can be used another "
+                "mask than the recommended one, and puts all masked values together. For whoever "
+                "seems to have used another, all values are counted. It cannot be told where no "
+                f"mask is recommended, and of more than {MOST_FOR_MATCHING:,} respondents.",
             )
         )
 
-    def _possible(self, place: int, attribute: Attribute) -> list[int] | None:
-        """How many values are possible for each, fewest first; None if it cannot be told.
+    def _possible(self, place: int, attribute: Attribute) -> tuple[list[int] | None, int | None]:
+        """How many values are possible for each, fewest first, and how many used another mask.
 
-        That is what somebody finds who believes that everybody used the recommended noise.
+        None if it cannot be told.
         """
-        mask = read_perturbation(self.options.masks.get(attribute.name, "none"), attribute)
+        mask = self._recommended(attribute)
         masked, values = list(self._answered(place).values()), self.values[place]
-        all_there = len(values) == len(masked) <= MOST_FOR_MATCHING
-        if not isinstance(mask, Noise) or not all_there or not values:
-            return None
-        fits = possible_values(masked, values, mask.width)
-        return None if fits is None else sorted(len(values_left) for values_left in fits)
+        if not values or not masked or max(len(values), len(masked)) > MOST_FOR_MATCHING:
+            return None, None
+        if self.earlier:
+            if not isinstance(mask, Noise) or len(masked) != len(values):
+                return None, None
+            fits = possible_values(masked, values, mask.width)
+            return None if fits is None else sorted(map(len, fits)), None
+        if isinstance(mask, NoPerturbation):
+            return None, None
+        found = all_together(masked, values, mask)
+        return sorted(map(len, found.possible)), found.other_masks
+
+    def _recommended(self, attribute: Attribute) -> Perturbation:
+        return read_perturbation(self.options.masks.get(attribute.name, "none"), attribute)
+
+    def _publish_moves(self, draft: Draft, confidential: tuple[Attribute, ...]) -> None:
+        """What the recommended masks do to ranks, as far as it follows from what is public."""
+        rows: list[tuple[Cell, ...]] = []
+        for place, attribute in enumerate(confidential):
+            seed = hashlib.sha256(b"mpc-rr ranks\0" + self.seed + attribute.name.encode()).digest()
+            found = expected(self._recommended(attribute), self.values[place], seed)
+            if found is None:
+                rows.append((attribute.name, *(None,) * 6))
+                continue
+            between = found.correlation_range or (None, None)
+            distance = (found.distance, *found.distance_range)
+            rows.append((attribute.name, *distance, found.correlation, *between))
+        draft.listings.append(
+            Listing(
+                name="moved",
+                title="How far the recommended masks move people in rank",
+                columns=MOVED,
+                rows=tuple(rows),
+                caption=MOVED_CAPTION,
+            )
+        )
 
     def _publish_release(self, draft: Draft) -> None:
         open_attributes, confidential = self.options.attributes(self.schema)

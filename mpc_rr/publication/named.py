@@ -15,7 +15,6 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.condition_language import parse_condition
 from mpc_rr.estimation.dependence import Dependence, dependence
 from mpc_rr.estimation.designs import Fitted, check_records
-from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.domain import Domain, listed
 from mpc_rr.estimation.estimates import Estimates, QueryAnswer
 from mpc_rr.estimation.matrix import Codes, Uniform
@@ -81,17 +80,17 @@ class NamedEstimates:
         self._estimates = Estimates(schema, fitted)
 
     def table(self, *names: str) -> Table:
-        """The shares of all combinations of some attributes, from the reports on these alone.
+        """The shares of all combinations of some attributes.
 
-        The values are the distribution nearest to the unbiased estimate, which is kept beside them
-        with its standard errors.
+        The values are counted in the population that all tables come from. The unbiased estimate
+        from the reports on these attributes alone is kept beside them, with its standard errors.
         """
         attributes, wanted = _picked(self.schema, names), self.domain.axes(names)
         if isinstance(self.fitted, FittedViews) and not self._are_in_a_view(wanted):
             raise InputError(f"nobody reported {', '.join(names)} together; ask for fewer at once")
         estimate = self.fitted.unbiased(wanted)
         limits = self._estimates.limits(wanted)
-        return share_table(attributes, project_to_simplex(estimate.shares), estimate, limits)
+        return share_table(attributes, self._estimates.table(wanted), estimate, limits)
 
     def _are_in_a_view(self, wanted: tuple[int, ...]) -> bool:
         assert isinstance(self.fitted, FittedViews)
@@ -102,8 +101,8 @@ class NamedEstimates:
     def pairs(self) -> dict[Pair, Table]:
         """The tables of all pairs that were reported together, by the best estimator.
 
-        Latent classes, overruled by much data. Standard errors are those of the unbiased estimate
-        that each table comes from.
+        Counted in one population. Standard errors are those of the unbiased estimate of each table
+        by itself.
         """
         found = {}
         for pair in self._estimates.pairs_told:
@@ -125,8 +124,8 @@ class NamedEstimates:
     def query(self, condition: str, level: float = 0.95) -> QueryAnswer:
         """How many meet a condition such as ``sex = Female and age < 30``, with an interval.
 
-        ``docs/query.md`` has the grammar. Estimated without bias, from the reports on these
-        attributes alone: the proper distributions of `table` and `pairs` may differ from it.
+        ``docs/query.md`` has the grammar. Counted where `table` and `pairs` are, in limits that
+        follow from the reports on these attributes alone.
         """
         return self._estimates.query(parse_condition(condition, self.schema), level)
 

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Mapping
 
 from mpc_rr.estimation.distribution import Estimate, Randomization, unbiased
+from mpc_rr.estimation.full_reports import Known
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.kronecker import Kronecker
-from mpc_rr.estimation.matrix import Array, KeepOrUniform
+from mpc_rr.estimation.matrix import Array, RRMatrix
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.strength import Strength, strength
 from mpc_rr.estimation.tables import shrunk_table
@@ -28,7 +29,7 @@ class RandomizedPairs(Ending, frozen=True):
     n: int
     schema: Schema
     counts: list[Counts]
-    keeps: tuple[float, ...]
+    matrices: tuple[RRMatrix, ...]
     """By pair if ``together``, else by attribute."""
     together: bool
 
@@ -55,11 +56,14 @@ class RandomizedPairs(Ending, frozen=True):
             found[i, j] = Estimate(raw.shares.reshape(counts.shape), errors, raw.n)
         return found
 
+    def known(self) -> Known:
+        """What it tells of every pair."""
+        return {pair: estimate for pair, estimate in self.estimates().items()}  # noqa: C416
+
     def _randomization(self, number: int, i: int, j: int) -> Randomization:
-        sizes = self.schema.sizes
         if self.together:
-            return KeepOrUniform(sizes[i] * sizes[j], self.keeps[number])
-        return Kronecker([KeepOrUniform(sizes[a], self.keeps[a]) for a in (i, j)])
+            return self.matrices[number]
+        return Kronecker([self.matrices[i], self.matrices[j]])
 
     def estimate_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
         """Of a pair."""
@@ -67,6 +71,17 @@ class RandomizedPairs(Ending, frozen=True):
             if pair == attributes:
                 return estimate.shares, self._uncertainty(number, pair)
         return None
+
+    def randomized_by(
+        self, attributes: tuple[int, ...]
+    ) -> tuple[tuple[tuple[int, ...], RRMatrix], ...]:
+        """Each pair as one value, or each attribute by itself."""
+        if self.together:
+            pairs = PairLayout(self.schema.sizes).pairs
+            return tuple(
+                (p, m) for p, m in zip(pairs, self.matrices, strict=True) if p == attributes
+            )
+        return tuple(((place,), self.matrices[place]) for place in attributes)
 
     def pair_shares(self) -> dict[tuple[int, int], Array]:
         """Proper tables: dependence that may be noise is shrunk away."""
@@ -114,7 +129,7 @@ class RandomizedPairs(Ending, frozen=True):
             if attribute.missing is not None:
                 holding = [pair for pair in numbers if place in pair]
                 pair = min(holding, key=lambda pair: estimates[pair].shares.size)
-                spread = RandomizedReports(self.n, self._randomization(numbers[pair], *pair))
+                spread = self._uncertainty(numbers[pair], pair)
                 table = estimates[pair].shares
                 found.append(estimated(attribute, pair.index(place), table, spread, self.n))
         return found

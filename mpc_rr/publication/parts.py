@@ -43,9 +43,12 @@ class Absence(_Part, frozen=True, kw_only=True):
     """A party that is not in the result, and why."""
 
     party: str
-    how: Literal["excluded", "silent", "faulty", "dropped out", "withdrawn", "not asked"]
+    how: Literal[
+        "excluded", "silent", "faulty", "dropped out", "withdrawn", "suppressed", "not asked"
+    ]
     """Excluded: left out before the protocol began, or with an attempt that was given up. Dropped
-    out: lost on the way. Withdrawn: told nothing, by the protocol's own rules."""
+    out: lost on the way. Withdrawn: told nothing, by the protocol's own rules. Suppressed: in
+    no group, so that others can be told more exactly."""
     step: str = ""
     reason: str = ""
 
@@ -191,9 +194,10 @@ class Listing(_Part, frozen=True, kw_only=True):
 class Figure(_Part, frozen=True, kw_only=True):
     """What of the above is worth a picture. Renderers draw it; nothing of it is stored twice.
 
-    ``intervals``: the cells of a table of one axis with their limits. ``heat_map``: a listing whose
-    first two columns name attributes, by its column of kind ``degree``. ``graph``: the same with
-    nodes and edges, those together whose last column says "yes".
+    ``intervals``: the cells of a table of one axis with their limits; or the rows of a listing, by
+    its first column: its first ``number`` with two ``limit`` columns, none below 0. ``heat_map``: a
+    listing whose first two columns name attributes, by its column of kind ``degree``. ``graph``:
+    the same with nodes and edges, those together whose last column says "yes".
     """
 
     kind: Literal["intervals", "heat_map", "graph"]
@@ -227,18 +231,27 @@ class Sheet(_Part, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class Cluster(_Part, frozen=True, kw_only=True):
-    """Attributes that were randomized as one value."""
+class Cluster(_Part, frozen=True, kw_only=True, omit_defaults=True):
+    """Attributes that were randomized as one value; one of ``keep``, ``stay`` and ``matrix`` says
+    how."""
 
     attributes: tuple[str, ...]
-    keep: float
-    epsilon: float
+    keep: float | None = None
+    """Kept with this probability, else replaced by a uniform value."""
+    epsilon: float | None = None
+    """Not given: a report may exclude some values."""
+    stay: float | None = None
+    """Staying with this probability, else a value rather with few changes (paper 003, §6.2)."""
+    matrix: tuple[tuple[float, ...], ...] | None = None
+    """A row for each true value, a column for each reported one: weights, of which each row's sum
+    is 1 up to rounding."""
 
 
 class ClusterDesign(_Part, frozen=True, kw_only=True, tag="clusters", tag_field="design"):
     """How records were randomized: cluster by cluster. The reports are in ``sheet``."""
 
-    epsilon: float
+    epsilon: float | None
+    """Of the whole record; None: a report may exclude some values."""
     clusters: tuple[Cluster, ...]
     sheet: str
 
@@ -249,6 +262,8 @@ class ViewsDesign(_Part, frozen=True, kw_only=True, tag="views", tag_field="desi
     epsilon: float
     views: tuple[tuple[str, ...], ...]
     sheet: str
+    weights: tuple[int, ...] = ()
+    """How often each was drawn, in proportion; all alike, if there are none."""
 
 
 class Publication(_Part, frozen=True, kw_only=True):
@@ -284,8 +299,11 @@ class Publication(_Part, frozen=True, kw_only=True):
 
 RESERVED = (
     "result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", "closing.json",
-    "report.html", "receipt.jsonl", "receipts",
+    "report.html", "receipt.jsonl", "receipts", "end.json",
 )  # fmt: skip
+"""Other files of a result folder, also where capitals make no difference."""
+LISTING_NAME = re.compile(r'[^\s./\\:*?"<>|\x00-\x1f\x7f][^/\\:*?"<>|\x00-\x1f\x7f]{0,199}')
+"""A listing becomes a file when it is exported (`mpc_rr.results.export`)."""
 SHEET_NAME = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]{0,199}/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
@@ -301,10 +319,12 @@ def publication_fault(found: Publication) -> str | None:
     for listed in found.listings:
         if any(len(row) != len(listed.columns) for row in listed.rows):
             return f"listing {listed.name!r} has a row with another number of columns"
+        if LISTING_NAME.fullmatch(listed.name) is None:
+            return f"a listing cannot be called {listed.name!r}"
     files = {sheet.name for sheet in found.sheets}
     for sheet in found.sheets:
         first, *rest = sheet.name.split("/")
-        taken = first in RESERVED or (rest and first in files)
+        taken = first.casefold() in RESERVED or (rest and first in files)
         if SHEET_NAME.fullmatch(sheet.name) is None or taken:
             return f"a sheet cannot be called {sheet.name!r}"
     for kind in (found.tables, found.listings, found.sheets, found.quantities):

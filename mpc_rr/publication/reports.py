@@ -1,7 +1,6 @@
 """Randomized records under their parties' names, or views of them, and what they tell."""
 
 import hashlib
-import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -13,16 +12,19 @@ import numpy.typing as npt
 from mpc_rr.errors import listing
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.estimates import Estimates, adjusted_weights, uncertainty_of
-from mpc_rr.estimation.matrix import Codes, KeepOrUniform
+from mpc_rr.estimation.estimates import Estimates, RecordWeights, adjusted_weights
+from mpc_rr.estimation.full_reports import Known
+from mpc_rr.estimation.matrix import Codes, Dense, DistanceWeighted, KeepOrUniform, RRMatrix
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.raking import NoWeights
 from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
+from mpc_rr.privacy.disclosures import bounded
 from mpc_rr.publication.crosstabs import add_dependences, add_graph, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
 from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
 from mpc_rr.publication.parts import (
     Absence,
+    Cell,
     Cluster,
     ClusterDesign,
     Column,
@@ -35,14 +37,33 @@ from mpc_rr.publication.parts import (
     Sheet,
     ViewsDesign,
 )
-from mpc_rr.publication.sheets import csv_text, table_csv, table_file
-from mpc_rr.schema import Schema
+from mpc_rr.publication.sheets import LONGEST_CELL, csv_text, table_csv, table_file
+from mpc_rr.schema import Attribute, Schema
 
 REPORTS = "reports.csv"
 CODE_BYTES = 2
 MOST_WEIGHED = 10_000_000
 """Of larger clusters the shares of all combinations are not worked out, for weights."""
 CELL_BYTES = 4
+EXACTLY = (
+    "All who were counted in the first stage answered in the second: shares, and tables of two "
+    "questions, are as they were counted."
+)
+OF_WEIGHTS = "Weights by RR-Adjustment"
+"""So begins what is said of weights that are there; folders of before say nothing."""
+CORRECT_NO_DEPENDENCE = (
+    "They make shares of what was randomized together come out; between other answers dependence "
+    "stays as weak as it was reported: take tables, conditions and synthetic records instead."
+)
+FROM_BOTH = (
+    "All who answered in the first stage answered in the second: tables rest on the answers of "
+    "both; their limits, on those of the second alone."
+)
+MOST_CHOSEN = LONGEST_CELL // (2 * CELL_BYTES) - 1
+"""So many combinations may a report of a view name: its bytes stand in a cell of the sheet."""
+WEIGHED = 2**31
+"""From here on views are numbered that are not all drawn alike: so nobody takes the report of a
+program that knew no others for one of these, or the other way round."""
 
 
 def answers_digest(answers: Mapping[str, bytes]) -> bytes:
@@ -96,6 +117,10 @@ class Collected(Ending, frozen=True):
     """How many were counted in the first stage, if this is a second one."""
     clustered_by: Dependences | None = None
     """The dependences of a first stage that made the clusters."""
+    known: Known | None = None
+    """What a first stage told of the very same respondents."""
+    earlier: bool = False
+    """Whether every table is estimated by itself, as up to rules 3."""
 
     def __repr__(self) -> str:
         return f"Collected({len(self.answered)} of {len(self.asked)} who were there answered)"
@@ -113,7 +138,16 @@ class Collected(Ending, frozen=True):
 
     def estimates(self) -> Estimates:
         """What follows from the reports."""
-        return Estimates(self.schema, Fitted(self.design, self.reported))
+        fitted = Fitted(self.design, self.reported)
+        return Estimates(self.schema, fitted, self.known, earlier=self.earlier)
+
+    def from_reports(self) -> Estimates:
+        """The same."""
+        return self.estimates()
+
+    def known_before(self) -> Known:
+        """What a first stage told of the very same respondents."""
+        return self.known or {}
 
     def participation(self, study: Setting) -> Participation:
         """Who answered."""
@@ -123,33 +157,24 @@ class Collected(Ending, frozen=True):
         """Shares, dependences and tables, and the reports with their weights."""
         draft, names = Draft(), self.schema.names
         clusters = tuple(
-            Cluster(
-                attributes=tuple(names[a] for a in cluster),
-                keep=matrix.keep,
-                epsilon=matrix.epsilon,
-            )
+            _cluster(tuple(names[a] for a in cluster), matrix)
             for cluster, matrix in zip(self.design.clusters, self.design.matrices, strict=True)
-            if isinstance(matrix, KeepOrUniform)
         )
-        columns = (
-            Column(name="attributes", label="randomized as one value", kind="attribute"),
-            Column(name="keep", label="kept with probability", kind="number"),
-            Column(name="epsilon", label="ε", kind="epsilon"),
-        )
-        rows = tuple((c.attributes, c.keep, c.epsilon) for c in clusters)
         with draft.part("the sheet of reports"):
             draft.sheets.append(self._reports(draft))
         _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
         if self.in_first_stage is not None:
             draft.find(_of_first_stage(self.in_first_stage, study), first_stage=self.in_first_stage)
+        if self.known and not self.earlier:
+            exact = not any(table.standard_errors.any() for table in self.known.values())
+            draft.find(EXACTLY if exact else FROM_BOTH)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
-        draft.listings.append(
-            Listing(name="clusters", title="Clusters", columns=columns, rows=rows, main=False)
-        )
+        draft.listings.append(_clusters_listed(clusters))
         if self.clustered_by is not None:
             add_graph(draft, self.schema, self.clustered_by, self.design.clusters)
-        design = ClusterDesign(epsilon=self.design.epsilon, clusters=clusters, sheet=REPORTS)
+        epsilon = bounded(self.design.epsilon)
+        design = ClusterDesign(epsilon=epsilon, clusters=clusters, sheet=REPORTS)
         return draft.publication(randomization=design)
 
     def _reports(self, draft: Draft) -> Sheet:
@@ -173,13 +198,63 @@ class Collected(Ending, frozen=True):
             )
             return None
         try:
-            return [float(w) for w in adjusted_weights(Fitted(self.design, self.reported))]
+            found = adjusted_weights(Fitted(self.design, self.reported))
         except NoWeights:
             draft.note(
                 "Reports have no weights by RR-Adjustment: each of them has an answer (or, in a "
                 "cluster, a combination of answers) whose estimated share is 0."
             )
             return None
+        _say_how_weighed(draft, found)
+        return [float(w) for w in found.weights]
+
+
+def _say_how_weighed(draft: Draft, found: RecordWeights) -> None:
+    """Whether the weights converged, what they are worth, and what they do not correct."""
+    n, trouble = len(found.weights), found.adjustment.trouble
+    if trouble is not None:
+        draft.warn(f"{OF_WEIGHTS}: {trouble}.")
+    ended = "converged" if found.adjustment.converged else "did not converge"
+    draft.note(
+        f"{OF_WEIGHTS} {ended}; the {n:,} weighted reports are worth about "
+        f"{found.effective:,.0f} of equal weight (effective sample size). {CORRECT_NO_DEPENDENCE}"
+    )
+
+
+def _cluster(attributes: tuple[str, ...], matrix: RRMatrix) -> Cluster:
+    """How a cluster was randomized, so that it can be undone by whoever reads it."""
+    epsilon = bounded(matrix.epsilon)
+    if isinstance(matrix, KeepOrUniform):
+        return Cluster(attributes=attributes, keep=matrix.keep, epsilon=epsilon)
+    if isinstance(matrix, DistanceWeighted):
+        return Cluster(attributes=attributes, stay=matrix.stay, epsilon=epsilon)
+    assert isinstance(matrix, Dense)
+    rows = tuple(map(tuple, matrix.weights.tolist()))
+    return Cluster(attributes=attributes, matrix=rows, epsilon=epsilon)
+
+
+def _clusters_listed(clusters: Sequence[Cluster]) -> Listing:
+    """The clusters, each with how it was randomized."""
+    columns = [
+        Column(name="attributes", label="randomized as one value", kind="attribute"),
+        Column(name="keep", label="kept with probability", kind="number"),
+        Column(name="epsilon", label="ε", kind="epsilon"),
+    ]
+    rows: list[tuple[Cell, ...]] = [(c.attributes, c.keep, c.epsilon) for c in clusters]
+    if any(cluster.keep is None for cluster in clusters):
+        columns.append(Column(name="otherwise", label="otherwise randomized"))
+        rows = [(*row, _otherwise(c)) for row, c in zip(rows, clusters, strict=True)]
+    return Listing(
+        name="clusters", title="Clusters", columns=tuple(columns), rows=tuple(rows), main=False
+    )
+
+
+def _otherwise(cluster: Cluster) -> str:
+    if cluster.stay is not None:
+        return f"stays with probability {cluster.stay:.3g}, else rather near"
+    if cluster.matrix is None:
+        return ""
+    return "by a matrix of its own" + "; reports exclude answers" * (cluster.epsilon is None)
 
 
 def decoded(codes: Codes, schema: Schema) -> list[list[str]]:
@@ -230,7 +305,7 @@ def _non_response(estimates: Estimates) -> list[NoAnswer]:
             marginal.attribute,
             0,
             marginal.unbiased.shares,
-            uncertainty_of(estimates.fitted, (marginal.place,)),
+            estimates.uncertainty((marginal.place,)),
             marginal.unbiased.n,
         )
         for marginal in estimates.marginals()
@@ -280,24 +355,38 @@ def _publish_pairs(draft: Draft, estimates: Estimates) -> None:
 
 @lru_cache(maxsize=16)
 def view_design(
-    sizes: tuple[int, ...], views: tuple[tuple[int, ...], ...], epsilon: float
+    sizes: tuple[int, ...],
+    views: tuple[tuple[int, ...], ...],
+    epsilon: float,
+    weights: tuple[int, ...],
 ) -> ViewDesign:
     """The design with these views; making one takes a while."""
-    return ViewDesign(sizes, views, epsilon)
+    return ViewDesign(sizes, views, epsilon, weights)
+
+
+def _first_number(design: ViewDesign) -> int:
+    return 0 if len(set(design.weights)) == 1 else WEIGHED
+
+
+def pack_report(number: int, cells: Codes, design: ViewDesign) -> bytes:
+    """The number of a view, and reported combinations, as bytes."""
+    return np.array([_first_number(design) + number, *cells], dtype="<u4").tobytes()
 
 
 def read_report(report: bytes, design: ViewDesign) -> tuple[int, list[int]]:
     """Number of the view, and reported combinations; ``ValueError`` if an honest party has none."""
-    numbers = np.frombuffer(report, dtype="<u4").tolist() if len(report) % CELL_BYTES == 0 else []
-    if not numbers or numbers[0] >= len(design.views):
+    first, *cells = (
+        np.frombuffer(report, dtype="<u4").tolist() if len(report) % CELL_BYTES == 0 else []
+    ) or [-1]
+    number = first - _first_number(design)
+    if not 0 <= number < len(design.views):
         raise ValueError("it names no view")
-    mechanism = design.mechanisms[design.views[numbers[0]]]
-    cells = numbers[1:]
+    mechanism = design.mechanisms[design.views[number]]
     if len(cells) != mechanism.chosen or cells != sorted(set(cells)):
         raise ValueError(f"it does not hold {mechanism.chosen} different combinations in order")
     if cells[-1] >= mechanism.size:
         raise ValueError("it has a combination outside its view")
-    return numbers[0], cells
+    return number, cells
 
 
 def view_reports(answers: list[bytes], design: ViewDesign) -> ViewReports:
@@ -321,6 +410,10 @@ class CollectedViews(Ending, frozen=True):
     faulty: dict[str, str]
     epsilon: float
     views: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...]
+    """How often each view is drawn, in proportion."""
+    earlier: bool = False
+    """Whether every table is estimated by itself, as up to rules 3."""
 
     def __repr__(self) -> str:
         return f"CollectedViews({len(self.answers)} of {len(self.asked)} who were there answered)"
@@ -338,7 +431,7 @@ class CollectedViews(Ending, frozen=True):
     @property
     def design(self) -> ViewDesign:
         """How a record is reported."""
-        return view_design(self.schema.sizes, self.views, self.epsilon)
+        return view_design(self.schema.sizes, self.views, self.epsilon, self.weights)
 
     def reports(self) -> ViewReports:
         """The reports as the mathematics wants them."""
@@ -346,7 +439,12 @@ class CollectedViews(Ending, frozen=True):
 
     def estimates(self) -> Estimates:
         """What follows from the reports."""
-        return Estimates(self.schema, FittedViews(self.design, self.reports()))
+        fitted = FittedViews(self.design, self.reports())
+        return Estimates(self.schema, fitted, earlier=self.earlier)
+
+    def from_reports(self) -> Estimates:
+        """The same."""
+        return self.estimates()
 
     def participation(self, study: Setting) -> Participation:
         """Who answered."""
@@ -361,16 +459,10 @@ class CollectedViews(Ending, frozen=True):
         _say_who_answered(draft, self.n, len(self.asked), study, self.digest)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
-        column = Column(
-            name="attributes", label="one of these was answered by each", kind="attribute"
-        )
-        draft.listings.append(
-            Listing(
-                name="views", title="Views", columns=(column,),
-                rows=tuple((view,) for view in views), main=False,
-            )
-        )  # fmt: skip
-        design = ViewsDesign(epsilon=self.epsilon, views=views, sheet=REPORTS)
+        alike = len(set(self.weights)) == 1
+        weights = () if alike else self.weights
+        draft.listings.append(_views_listing(views, weights))
+        design = ViewsDesign(epsilon=self.epsilon, views=views, weights=weights, sheet=REPORTS)
         return draft.publication(randomization=design)
 
     def _reports_sheet(self) -> Sheet:
@@ -381,15 +473,36 @@ class CollectedViews(Ending, frozen=True):
         attributes, design = self.schema.attributes, self.design
         views = [[attributes[a] for a in view] for view in design.views]
         names = [" & ".join(a.name for a in view) for view in views]
-        combinations = [
-            [" & ".join(words) for words in itertools.product(*(a.categories for a in view))]
-            for view in views
-        ]
         yield ("party", "view", "reported", "report")
         for party, report in self.answers.items():
             number, cells = read_report(report, design)
-            reported = " | ".join(combinations[number][cell] for cell in cells)
-            yield (party, names[number], reported, report.hex())
+            yield (party, names[number], _reported(cells, views[number]), report.hex())
+
+
+def _reported(cells: Sequence[int], view: Sequence[Attribute]) -> str:
+    """Combinations in words, or how many there are where nobody could read a cell of so many."""
+    sizes = tuple(a.size for a in view)
+    codes = np.unravel_index(np.array(cells), sizes)
+    words = [[a.categories[k] for k in column] for a, column in zip(view, codes, strict=True)]
+    said = " | ".join(" & ".join(combination) for combination in zip(*words, strict=True))
+    if len(said) <= LONGEST_CELL:
+        return said
+    return f"{len(cells):,} of {math.prod(sizes):,} combinations"
+
+
+def _views_listing(views: Sequence[tuple[str, ...]], weights: Sequence[int]) -> Listing:
+    """The views; where some are drawn more often than others, with their probabilities."""
+    label, total = "one of these was answered by each", sum(weights)
+    column = Column(name="attributes", label=label, kind="attribute")
+    often = Column(name="probability", label="drawn with probability", kind="number")
+    columns: tuple[Column, ...] = (column,)
+    rows: list[tuple[Cell, ...]] = [(view,) for view in views]
+    if weights:
+        columns = (column, often)
+        rows = [(view, weight / total) for view, weight in zip(views, weights, strict=True)]
+    return Listing(
+        name="views", title="Views", columns=tuple(columns), rows=tuple(rows), main=False
+    )
 
 
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────

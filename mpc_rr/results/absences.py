@@ -18,7 +18,7 @@ def with_reasons(
     if found is None or told is None:
         raise DoesNotHold("result.json does not say who took part")
     mine, theirs = _by_how(found), _by_how(told)
-    for how in ("excluded", "withdrawn", "not asked"):
+    for how in ("excluded", "withdrawn", "suppressed", "not asked"):
         if mine.get(how, {}) != theirs.get(how, {}):
             raise DoesNotHold(f"result.json: those who are {how!r} are not those of the transcript")
     if _names(mine, *ANSWERING) != _names(theirs, *ANSWERING):

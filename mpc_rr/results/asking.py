@@ -2,33 +2,56 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 import numpy as np
+from scipy.stats import binom
 
 from mpc_rr.errors import InputError, listing, quoted
 from mpc_rr.estimation.condition_language import in_words, parse_condition
-from mpc_rr.estimation.conditions import Cells, Condition, Truths
+from mpc_rr.estimation.conditions import Cells, Condition
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.estimates import Asked, Estimates, QueryAnswer, checked_cells
-from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.estimates import (
+    Estimates,
+    checked_cells,
+)
+from mpc_rr.estimation.expressions import Expression
+from mpc_rr.estimation.matrix import (
+    Array,
+    Codes,
+    Dense,
+    DistanceWeighted,
+    KeepOrUniform,
+    RRMatrix,
+    Uniform,
+)
+from mpc_rr.estimation.uncertainty import Uncertainty
 from mpc_rr.estimation.views import FittedViews, ViewDesign
-from mpc_rr.publication.answers import Answer, from_counts, from_reports, from_shares
+from mpc_rr.protocols.collection import ONE_POPULATION
+from mpc_rr.publication.answers import Answer
+from mpc_rr.publication.computing import Computed
+from mpc_rr.publication.computing import compute as compute_of
+from mpc_rr.publication.ending import Ending
 from mpc_rr.publication.parts import (
     LEVEL,
     SHEET_NAME,
+    Cluster,
     ClusterDesign,
     Publication,
-    Table,
     ViewsDesign,
 )
 from mpc_rr.publication.reports import view_reports
+from mpc_rr.publication.told import Told, tails_of
 from mpc_rr.results.folder import ResultFolder, read_folder
+from mpc_rr.results.networks import invented
 from mpc_rr.results.released import ask_groups, ask_masked
 from mpc_rr.results.verification import replay
 from mpc_rr.schema import Schema
+from mpc_rr.study.derived import Derived, Whole
 from mpc_rr.study.records import read_columns, read_csv
 
 GROUPS, MASKED = "groups.csv", "masked.csv"
@@ -44,6 +67,45 @@ def ask(path: str | Path, condition: str, level: float = LEVEL) -> Answer:
     return _Asking(_finished(Path(path)), level).answer(condition)
 
 
+def compute(
+    path: str | Path,
+    expression: Expression | str,
+    *,
+    by: str | None = None,
+    where: str | None = None,
+    level: float = LEVEL,
+    weights: Mapping[str, float] | None = None,
+) -> Computed:
+    """A statistic of what a result folder publishes (``docs/compute.md``).
+
+    ``weights``: how many people each party stands for, by its name. `InputError` says why something
+    cannot be computed from this folder.
+    """
+    told = read_computable(path, weights)
+    return compute_of(told, expression, by=by, where=where, level=level)
+
+
+def read_computable(path: str | Path, weights: Mapping[str, float] | None = None) -> Told:
+    """What a result folder tells that can be computed on, once for several statistics."""
+    return _Asking(_finished(Path(path)), LEVEL).computable(weights)
+
+
+def read_weights(path: str | Path, party: str, weight: str) -> dict[str, float]:
+    """Weights from a CSV file: in one column the parties' names, in another their weights."""
+    place = Path(path)
+    columns = read_columns(place, [party, weight])
+    found: dict[str, float] = {}
+    for row, (name, text) in enumerate(zip(columns[party], columns[weight], strict=True), start=2):
+        try:
+            found[name] = float(text)
+        except ValueError:
+            raise InputError(f"{place}, line {row}: {text!r} is not a number") from None
+    if len(found) < len(columns[party]):
+        twice = max(columns[party], key=columns[party].count)
+        raise InputError(f"{place}: party {twice!r} is there twice")
+    return found
+
+
 class _Asking:
     """A folder that is asked, and what has been worked out of it."""
 
@@ -55,44 +117,66 @@ class _Asking:
             self.published = replay(folder).publication
 
     def answer(self, text: str) -> Answer:
-        condition = parse_condition(text, self.schema)
+        derived = self.folder.definition.derived or {}
+        for name, found in derived.items():
+            found.check(name, self.schema)
+        whole = Whole(self.schema, derived)
+        condition = parse_condition(text, whole.schema)
+        answer = self._answered(whole.of_asked(condition))
+        named = whole.named(condition)
+        return _computed(answer, in_words(condition, whole.schema), named) if named else answer
+
+    def _answered(self, condition: Condition) -> Answer:
         names = {sheet.name for sheet in self.published.sheets}
         if names & {GROUPS, MASKED}:
             return self._of_records(condition)
         numeric = [a for a in condition.attributes if self.schema.attributes[a].numeric]
         cells = None if numeric else checked_cells(condition, self.schema.sizes)
-        found = None if cells is None else self._of_tables(condition, cells)
+        found = None if cells is None else self.told.answer(condition, cells, self.level)
         if found is None:
             raise InputError(self._refusal(condition if cells is None else cells, names))
         return found
 
-    def _of_tables(self, condition: Condition, cells: Cells) -> Answer | None:
-        words, tables = in_words(condition, self.schema), self.published.tables
-        people = self.published.participation
-        n = None if people is None else people.counted
-        if self.folder.file.protocol.name == "exact_pairs" and tables and n:
-            return from_counts(words, tables, cells, self.schema, n, self.level)
-        design = self.published.randomization
-        if design is None:
-            return from_shares(
-                words, tables, cells, self.schema, n, self.level, self._limits_of_ending
+    def computable(self, weights: Mapping[str, float] | None) -> Told:
+        """What can be computed on, each party with its weight."""
+        names = {sheet.name for sheet in self.published.sheets}
+        if names & {GROUPS, MASKED}:
+            raise InputError(
+                f"{self.folder.path} holds released records, which are not the people's: compute "
+                f"on {min(names & {GROUPS, MASKED})} itself, or ask conditions with mpc-rr query"
             )
-        estimates = estimates_of(self.folder, design)
+        if weights is None:
+            return self.told
+        if self.published.randomization is None:
+            raise InputError(
+                f"{self.folder.path} holds sums, not answers of single parties: they cannot be "
+                "weighted"
+            )
+        sheet = self.published.randomization.sheet
+        parties = read_columns(self.folder.path / sheet, ["party"])["party"]
+        return replace(self.told, weights=_weights_of(parties, weights))
 
-        def limits(_table: Table, _wanted: Truths) -> QueryAnswer:
-            return estimates.query(condition, self.level)
+    @cached_property
+    def told(self) -> Told:
+        """What the folder's tables tell, and its reports."""
+        people, design = self.published.participation, self.published.randomization
+        return Told(
+            schema=self.schema,
+            tables=self.published.tables,
+            n=None if people is None else people.counted,
+            estimates=None if design is None else estimates_of(self.folder, design),
+            estimate_of=self._made_of,
+            counts_pairs=self.folder.file.protocol.name == "exact_pairs",
+            tails=tails_of(self.published),
+        )
 
-        found = from_shares(words, tables, cells, self.schema, estimates.n, self.level, limits)
-        if found is not None:
-            return found
-        asked = estimates.query(condition, self.level)
-        return from_reports(words, asked, estimates.n, len(cells.attributes), self.level)
+    def _made_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:
+        """By the ending, for which the transcript is replayed when it is first asked."""
+        return self._ending.estimate_of(attributes)
 
-    def _limits_of_ending(self, table: Table, wanted: Truths) -> QueryAnswer | None:
-        """From what the table was made of, which follows from the transcript."""
-        attributes = tuple(self.schema.names.index(axis.attribute) for axis in table.axes)
-        made_of = replay(self.folder).ending.estimate_of(attributes)
-        return None if made_of is None else Asked.of(*made_of, wanted).answer(self.level)
+    @cached_property
+    def _ending(self) -> Ending:
+        return replay(self.folder).ending
 
     def _of_records(self, condition: Condition) -> Answer:
         words = in_words(condition, self.schema)
@@ -114,6 +198,13 @@ class _Asking:
         """Why a folder cannot answer, and what it can."""
         names = listing(quoted(self.schema.names[a]) for a in asked.attributes)
         head = f"this cannot be told from {self.folder.path}"
+        numeric = [a for a in asked.attributes if self.schema.attributes[a].numeric]
+        if numeric and sheets:
+            name = quoted(self.schema.names[numeric[0]])
+            return (
+                f"{head}: {name} is a number, of which no table was published; what was found of "
+                f"it is in {min(sheets)}"
+            )
         sizes = {len(table.axes) for table in self.published.tables}
         if sizes:
             return (
@@ -122,6 +213,48 @@ class _Asking:
             )
         where = min(sheets) if sheets else "result.json"
         return f"{head}: its protocol published no table of {names}; what it found is in {where}"
+
+
+def _computed(answer: Answer, words: str, named: Mapping[str, Derived]) -> Answer:
+    """An answer about attributes that nobody was asked, in limits that hold how wrong these are."""
+    known = [derived.wrong for derived in named.values() if derived.wrong is not None]
+    wrong, n = min(math.fsum(known), 1.0), answer.n
+    interval, population = answer.interval, answer.population
+    if interval is not None and n is not None:
+        # Of the respondents, by chance, more may be wrong than of the population.
+        most = float(binom.ppf(1 - (1 - answer.level) / 2, n, wrong))
+        interval = max(interval[0] - most, 0.0), min(interval[1] + most, float(n))
+    if population is not None:
+        population = max(population[0] - wrong, 0.0), min(population[1] + wrong, 1.0)
+    whose = listing(f"{quoted(name)} from {quoted(of.source)}" for name, of in named.items())
+    how = f"{answer.how} Nobody was asked this: it is computed, {whose}. "
+    if len(known) == len(named):
+        how += (
+            f"The limits hold that this is wrong for at most {wrong:.3g} of the population, as the "
+            "study file says; how sure that is, is not part of their confidence."
+        )
+    else:
+        how += "How often that is wrong the study does not say, so the limits do not hold it."
+    sure = answer.certain and len(known) == len(named) and not wrong
+    return replace(
+        answer, condition=words, interval=interval, population=population, standard_error=None,
+        certain=sure, how=how,
+    )  # fmt: skip
+
+
+def _weights_of(parties: Sequence[str], weights: Mapping[str, float]) -> Array:
+    """Of each party; `InputError` if one has none."""
+    lacking = [party for party in parties if party not in weights]
+    if lacking:
+        raise InputError(
+            f"{len(lacking)} of {len(parties)} parties have no weight, {quoted(lacking[0])} among "
+            "them: names must be those in reports.csv"
+        )
+    found = np.array([weights[party] for party in parties], dtype=np.float64)
+    if not (np.isfinite(found).all() and (found > 0).all()):
+        wrong = parties[int(np.argmin(np.where(np.isfinite(found), found, -np.inf)))]
+        raise InputError(f"party {quoted(wrong)}: a weight is a positive number")
+    return found
 
 
 # ── Randomized records ─────────────────────────────────────────────────────────────────────────
@@ -152,20 +285,50 @@ def read_askable(path: Path) -> Askable:
     folder = _finished(path)
     design = folder.file.publication.randomization
     if design is None:
-        sheets = [sheet.name for sheet in folder.file.publication.sheets] or ["result.json"]
         raise InputError(
             f"the study in {path} (protocol {folder.file.protocol.name}) published no randomized "
-            f"records from which this could be estimated; what it found is in {path / sheets[0]}"
+            f"records from which this could be estimated; what it found is in {_found_in(folder)}"
         )
     return Askable(folder, estimates_of(folder, design))
+
+
+def synthetic(path: Path, rows: int, uniform: Uniform) -> tuple[Schema, Codes]:
+    """What was asked, and invented people who answer as the respondents did, taken together.
+
+    `InputError` if nothing was published that they could be drawn from.
+    """
+    folder = _finished(path)
+    published, schema = folder.file.publication, folder.definition.schema
+    if folder.version > 1 and published.randomization is None:
+        people = invented(published, schema, rows, uniform)
+        if people is not None:
+            return schema, people
+    found = read_askable(path)
+    return found.schema, found.estimates.synthesize(rows, uniform)
+
+
+def _found_in(folder: ResultFolder) -> str:
+    """Where the tables of a folder are; if it has none, its first sheet."""
+    names = [sheet.name for sheet in folder.file.publication.sheets]
+    tables = dict.fromkeys(name.partition("/")[0] for name in names if "/" in name)
+    return listing(str(folder.path / name) for name in tables or names[:1] or ["result.json"])
 
 
 def estimates_of(folder: ResultFolder, design: ClusterDesign | ViewsDesign) -> Estimates:
     """What can be estimated from the reports in a folder."""
     try:
-        return Estimates(folder.definition.schema, _fitted(folder, design))
+        fitted = _fitted(folder, design)
+        if folder.file.rules < ONE_POPULATION:
+            return Estimates(folder.definition.schema, fitted, earlier=True)
+        known = replay(folder).ending.known_before() if _had_first_stage(folder) else None
+        return Estimates(folder.definition.schema, fitted, known)
     except (KeyError, TypeError, AttributeError, ValueError, InputError) as error:
         raise InputError(f"{folder.path} is damaged: {error}") from None
+
+
+def _had_first_stage(folder: ResultFolder) -> bool:
+    findings = folder.file.publication.findings
+    return any("first_stage" in finding.numbers for finding in findings)
 
 
 def _fitted(folder: ResultFolder, design: ClusterDesign | ViewsDesign) -> Fitted | FittedViews:
@@ -174,7 +337,7 @@ def _fitted(folder: ResultFolder, design: ClusterDesign | ViewsDesign) -> Fitted
     reports = folder.path / design.sheet
     if isinstance(design, ViewsDesign):
         views = [tuple(schema.names.index(name) for name in view) for view in design.views]
-        reported = ViewDesign(schema.sizes, views, design.epsilon)
+        reported = ViewDesign(schema.sizes, views, design.epsilon, design.weights or None)
         raw = [bytes.fromhex(report) for report in read_columns(reports, ["report"])["report"]]
         return FittedViews(reported, view_reports(raw, reported))
     labels = read_csv(reports, _as_labels(schema))
@@ -193,11 +356,20 @@ def checked_text(folder: ResultFolder, published: Publication, name: str) -> str
 
 def _design(design: ClusterDesign, schema: Schema) -> Design:
     clusters = [tuple(schema.names.index(name) for name in c.attributes) for c in design.clusters]
-    matrices = [
-        KeepOrUniform(math.prod(schema.sizes[a] for a in cluster), c.keep)
-        for cluster, c in zip(clusters, design.clusters, strict=True)
-    ]
+    pairs = zip(clusters, design.clusters, strict=True)
+    matrices = [_matrix([schema.sizes[a] for a in cluster], c) for cluster, c in pairs]
     return Design(schema.sizes, tuple(clusters), tuple(matrices))
+
+
+def _matrix(sizes: Sequence[int], cluster: Cluster) -> RRMatrix:
+    """How a cluster was randomized."""
+    if cluster.matrix is not None:
+        return Dense(cluster.matrix)
+    if cluster.stay is not None:
+        return DistanceWeighted(sizes, cluster.stay)
+    if cluster.keep is None:
+        raise ValueError(f"it does not say how {cluster.attributes} were randomized")
+    return KeepOrUniform(math.prod(sizes), cluster.keep)
 
 
 def _as_labels(schema: Schema) -> Schema:

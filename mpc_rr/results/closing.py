@@ -2,7 +2,8 @@
 
 Transport, seed, costs and reasons stand in no message. Without a signature, whoever passes a folder
 on could change them. With it they are still the coordinator's word, but nobody else's. It also
-binds the messages in their order. Nobody is sent it; it is the file ``closing.json``.
+binds the messages in their order. It is the file ``closing.json``; parties that ask for the
+transcript are given one of their own with it, without costs.
 """
 
 import base64
@@ -41,7 +42,7 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     absent: tuple[Absence, ...]
     rejected_messages: dict[str, int]
     files: dict[str, bytes]
-    """SHA-256 of further files."""
+    """SHA-256 of further files; none in the statement that parties are given."""
 
 
 def in_order(messages: Iterable[bytes]) -> bytes:
@@ -59,8 +60,19 @@ def sha256_of(text: str) -> bytes:
 
 def close(result: R, sign: Callable[[str, msgspec.Struct], bytes]) -> R:
     """The same with the coordinator's closing statement, which it signs for a step."""
+    files = {name: sha256_of(text) for name, text in result.cost_files.items()}
+    return dataclasses.replace(result, closing=sign(STEP, _statement(result, files)))
+
+
+def for_parties(result: StudyResult, sign: Callable[[str, msgspec.Struct], bytes]) -> bytes:
+    """The statement that goes with a transcript that parties ask for: without costs, which are not
+    known by then, and tell when each of the others was heard of."""
+    return sign(STEP, _statement(result, {}))
+
+
+def _statement(result: StudyResult, files: dict[str, bytes]) -> Closing:
     outcome = result.outcome
-    statement = Closing(
+    return Closing(
         messages=len(outcome.transcript),
         transcript=in_order(outcome.transcript),
         result=b"" if outcome.result is None else outcome.result.digest,
@@ -69,9 +81,8 @@ def close(result: R, sign: Callable[[str, msgspec.Struct], bytes]) -> R:
         seed=None if result.seed is None else str(result.seed),
         absent=result.participation.absent,
         rejected_messages=dict(sorted(outcome.rejected.items())),
-        files={name: sha256_of(text) for name, text in result.cost_files.items()},
+        files=files,
     )
-    return dataclasses.replace(result, closing=sign(STEP, statement))
 
 
 def closing_text(raw: bytes, study: str, run: bytes) -> str:

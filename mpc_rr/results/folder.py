@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import msgspec
 
@@ -24,8 +24,9 @@ from mpc_rr.agents.locks import flush_folder
 from mpc_rr.errors import InputError, MpcRrError, ResultsError, ScenarioError
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.protocols.registry import UnknownProtocol, origin, protocol_from
-from mpc_rr.publication.ending import Ending, published
+from mpc_rr.publication.ending import Ending
 from mpc_rr.publication.parts import Note, Publication, publication_fault
+from mpc_rr.publication.whole import published
 from mpc_rr.results import format1
 from mpc_rr.results.closing import CLOSING, closing_text
 from mpc_rr.results.format import (
@@ -47,6 +48,7 @@ LOGGER = logging.getLogger("mpc_rr.results")
 UNFINISHED = ".unfinished"
 END = "end.json"
 """How it ended for parties that have no result."""
+LOST = "the transcript could not be kept anywhere, and is lost"
 NOT_COMPUTED = Note(
     text="the computing was cut short: what the study found is not here; `mpc-rr publish` computes "
     "it from the transcript.",
@@ -61,6 +63,8 @@ def check_folder(folder: Path) -> None:
     """Make sure, before a study starts, that its results can be put there."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder} exists already; name another folder")
+    if folder.is_symlink():  # it would not be replaced when all is computed
+        raise InputError(f"{folder} is a link; name a folder")
     place = folder.absolute().parent
     while not place.exists():
         place = place.parent
@@ -81,6 +85,11 @@ def protocol_head(study: Study) -> ProtocolHead:
     return ProtocolHead(name=study.protocol.name, origin=origin(study.protocol.name))
 
 
+def admission_of(study: Study) -> Literal["open", "by a registrar"]:
+    """Who may take part."""
+    return "open" if study.registrar is None else "by a registrar"
+
+
 def result_file(result: StudyResult, transcript: str, publication: Publication) -> ResultFile:
     """``result.json`` of a study that was run here."""
     study, outcome = result.study, result.outcome
@@ -89,7 +98,7 @@ def result_file(result: StudyResult, transcript: str, publication: Publication) 
         status="done" if outcome.result is not None else "aborted",
         study=study_head(study),
         protocol=protocol_head(study),
-        admission="open" if study.registrar is None else "by a registrar",
+        admission=admission_of(study),
         run=outcome.run.hex(),
         coordinator=outcome.identity.fingerprint,
         transport=result.transport,
@@ -120,14 +129,29 @@ class Safe:
         self.place: _Making | None = None
 
     def keep(self, result: StudyResult) -> None:
-        """Put there what was received. If that fails, it is still to be written in the end."""
-        try:
-            place = _Making.beside(self._folder)
-            place.write(_received(result)[0], durably=True)
-        except OSError as error:
-            LOGGER.warning("a finished study cannot be written yet: %s", error.strerror)
-        else:
-            self.place = place
+        """Put there what was received: beside its folder, or where temporary files are.
+
+        If both fail, it is still to be written in the end.
+        """
+        received = _received(result)[0]
+        for make in (_Making.beside, _Making.elsewhere):
+            place = None
+            try:
+                place = make(self._folder)
+                place.write(received, durably=True)
+            except OSError as error:
+                where = self._folder.absolute().parent if place is None else place.path.parent
+                LOGGER.warning("a finished study cannot be kept in %s: %s", where, error.strerror)
+                if place is not None:
+                    shutil.rmtree(place.path, ignore_errors=True)
+            else:
+                self.place = place
+                return
+
+    @property
+    def what_is_there(self) -> str:
+        """What to tell if the folder cannot be written."""
+        return LOST if self.place is None else self.place.what_is_there
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
@@ -137,7 +161,7 @@ class Safe:
         except KeyboardInterrupt:
             if self.place is None:
                 raise
-            raise CutShort(f"interrupted; {self.place.what_is_there}") from None
+            raise CutShort(f"interrupted; {self.what_is_there}") from None
 
 
 def _received(result: StudyResult) -> tuple[dict[str, str], ResultFile]:
@@ -162,7 +186,7 @@ def write_results(result: StudyResult, folder: Path, safe: Safe | None = None) -
     written: that stays, and is named.
     """
     received, file = _received(result)
-    with _in_the_making(folder, safe) as place:
+    with in_the_making(folder, safe) as place:
         place.write(received)
         place.keep = result.outcome.result is not None
         if safe is not None and safe.place is not None:
@@ -196,35 +220,43 @@ def party_result(
     )
 
 
-def write_party_result(result: PartyResult, ending: Ending, folder: Path) -> None:
+def write_party_result(result: PartyResult | ResultFile, ending: Ending, folder: Path) -> None:
     """Write what a party has in the end; `ResultsError` if that fails."""
     files = published_files(result, result.publication)
-    write_folder(files | {"receipt.jsonl": transcript_lines(ending.receipt)}, folder)
+    write_folder(files | receipt_file(ending), folder)
+
+
+def receipt_file(end: Ending | MpcRrError) -> dict[str, str]:
+    """A party's receipt, if there is any."""
+    return {"receipt.jsonl": transcript_lines(end.receipt)} if end.receipt else {}
+
+
+def receipt_files(ends: Mapping[str, Ending | MpcRrError]) -> dict[str, str]:
+    """The receipts of a host's parties."""
+    return {
+        f"receipts/{name}.jsonl": transcript_lines(end.receipt)
+        for name, end in ends.items()
+        if end.receipt
+    }
 
 
 def write_party_end(study: Study, name: str, end: MpcRrError, folder: Path) -> None:
     """Write why a party has no result, and its receipt."""
-    receipt = {"receipt.jsonl": transcript_lines(end.receipt)} if end.receipt else {}
-    write_folder(receipt | _without_result(study, {name: end}), folder)
+    write_folder(receipt_file(end) | without_result(study, {name: end}), folder)
 
 
 def write_host_results(
     study: Study,
-    result: PartyResult | None,
+    result: PartyResult | ResultFile | None,
     ends: Mapping[str, Ending | MpcRrError],
     folder: Path,
 ) -> None:
     """Write what the parties of a host have in the end: the result, and a receipt of each."""
     files = {} if result is None else published_files(result, result.publication)
-    files |= {
-        f"receipts/{name}.jsonl": transcript_lines(end.receipt)
-        for name, end in ends.items()
-        if end.receipt
-    }
-    write_folder(files | _without_result(study, ends), folder)
+    write_folder(files | receipt_files(ends) | without_result(study, ends), folder)
 
 
-def _without_result(study: Study, ends: Mapping[str, Ending | MpcRrError]) -> dict[str, str]:
+def without_result(study: Study, ends: Mapping[str, Ending | MpcRrError]) -> dict[str, str]:
     """The file that says why some have no result, if any have none."""
     why = {name: str(end) for name, end in ends.items() if isinstance(end, MpcRrError)}
     told = {"format": "mpc-rr end", "version": 1, "study": study.name, "without_result": why}
@@ -233,8 +265,24 @@ def _without_result(study: Study, ends: Mapping[str, Ending | MpcRrError]) -> di
 
 def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
     """Write files into a folder that appears whole or not at all."""
-    with _in_the_making(folder) as place:
+    with in_the_making(folder) as place:
         place.write(files)
+
+
+@contextlib.contextmanager
+def kept_meanwhile(files: Mapping[str, str | bytes], folder: Path) -> Iterator[None]:
+    """Keep files beside a folder until it is written: should this process be killed, they stay."""
+    place = None
+    try:
+        place = _Making.beside(folder)
+        place.write(files, durably=True)
+    except OSError as error:
+        LOGGER.warning("nothing can be kept beside %s meanwhile: %s", folder, error.strerror)
+    try:
+        yield
+    finally:
+        if place is not None:
+            shutil.rmtree(place.path, ignore_errors=True)
 
 
 @dataclass
@@ -251,15 +299,23 @@ class _Making:
         parent = folder.absolute().parent
         parent.mkdir(parents=True, exist_ok=True)
         path = parent / f"{folder.name}{UNFINISHED}"
-        if path.exists():
+        try:
+            path.mkdir()
+        except FileExistsError:  # whatever it is, a link perhaps: it is not ours
             path = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED, dir=parent))
-        path.mkdir(exist_ok=True)
         path.chmod(0o755)
         return cls(path, folder)
+
+    @classmethod
+    def elsewhere(cls, folder: Path) -> Self:
+        """Where temporary files are: for when there is no room beside the folder."""
+        return cls(Path(tempfile.mkdtemp(prefix=f"{folder.name}-", suffix=UNFINISHED)), folder)
 
     def write(self, files: Mapping[str, str | bytes], *, durably: bool = False) -> None:
         for name, content in files.items():
             path = self.path / name
+            if not path.resolve().is_relative_to(self.path.resolve()):
+                raise ResultsError(f"a file called {name!r} would be outside {self.wanted}")
             if path.parent != self.path:
                 path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -285,7 +341,7 @@ class _Making:
 
 
 @contextlib.contextmanager
-def _in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
+def in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
     """A folder that gets its final name when it is complete."""
     place = None
     try:
@@ -300,11 +356,15 @@ def _in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
             rest = f"; {place.what_is_there}"
         elif place is not None:
             shutil.rmtree(place.path, ignore_errors=True)
-        if not rest and safe is not None and safe.place is not None:
-            rest = f"; {safe.place.what_is_there}"
+        if not rest and safe is not None:
+            rest = f"; {safe.what_is_there}"
         raise ResultsError(
             f"the results could not be written to {folder}: {error.strerror}{rest}"
         ) from None
+    except ResultsError:
+        if place is not None and not place.keep:
+            shutil.rmtree(place.path, ignore_errors=True)
+        raise
 
 
 # ── Reading ────────────────────────────────────────────────────────────────────────────────────

@@ -388,7 +388,7 @@ def _masks(found: Publication, people: Participation) -> dict[str, Any]:
     masks = []
     names = ("fewest_possible_values", "median_possible_values", "respondents_given_away")
     for attribute, recommended, *left in _listing(found, "masks").rows:
-        known = {} if left[0] is None else dict(zip(names, left, strict=True))
+        known = {} if left[0] is None else dict(zip(names, left, strict=False))
         masks.append({"attribute": attribute, "recommended": recommended} | known)
     values = "values of "
     return {
@@ -409,6 +409,8 @@ def _blocks(found: Publication, people: Participation) -> dict[str, Any]:
     tables = []
     for t in found.tables:
         names = tuple(axis.attribute for axis in t.axes)
+        if names not in details:
+            continue  # single attributes had no table then
         least, most, *test = details[names]
         row = _axes(t) | {
             "n": t.n,

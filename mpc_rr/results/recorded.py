@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 
 from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
-from mpc_rr.errors import MpcRrError, listing
+from mpc_rr.errors import InputError, MpcRrError, listing
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, RUN_BYTES
 from mpc_rr.network.lifecycle import Invitation, Join, Opening, Roster, RosterSeen, ShowPass
 from mpc_rr.network.sealed import Rejected, read
@@ -62,6 +62,16 @@ def read_lines(name: str, rows: list[str], study: Study) -> list[Line]:
             raise DoesNotHold(f"{name}, line {number}: {what}") from None
         lines.append(Line(number, opened))
     return lines
+
+
+def persons_in(text: str, study: Study) -> set[bytes]:
+    """The keys of the persons whose passes a transcript has; `InputError` if it is none."""
+    try:
+        lines = read_lines("transcript.jsonl", rows_of(text), study)
+        shown = [line.message(ShowPass).shown for line in lines if line.place[1] == ShowPass.step]
+    except DoesNotHold as error:
+        raise InputError(str(error)) from None
+    return {one.person for one in shown}
 
 
 def check_joins(transcript: StudyTranscript) -> None:

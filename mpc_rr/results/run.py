@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.errors import MpcRrError
-from mpc_rr.publication.ending import Ending, published, who_took_part
+from mpc_rr.publication.ending import Ending, who_took_part
 from mpc_rr.publication.parts import Absence, Participation, Publication
+from mpc_rr.publication.whole import published
 from mpc_rr.results.format import pretty
 from mpc_rr.results.transcript import cost_csv, cost_document
 from mpc_rr.study.definition import Study

@@ -9,6 +9,7 @@ what no folder can prove is a claim, too, and is said not to be confirmable.
 
 import contextlib
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,9 +40,12 @@ from mpc_rr.network.lifecycle import (
 from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
-from mpc_rr.publication.ending import Ending, published, who_took_part
+from mpc_rr.publication.blocks import FOLLOWED
+from mpc_rr.publication.ending import Ending, who_took_part
 from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
+from mpc_rr.publication.reports import OF_WEIGHTS
 from mpc_rr.publication.sheets import as_before, as_unsplit
+from mpc_rr.publication.whole import published
 from mpc_rr.results import earlier, format1
 from mpc_rr.results.absences import with_reasons
 from mpc_rr.results.alike import alike, texts_alike
@@ -72,6 +76,7 @@ FILES = frozenset(
     {"result.json", "study.json", "transcript.jsonl", "cost.json", "cost.csv", CLOSING}
 )
 COSTS = {"cost.json", "cost.csv"}
+RECEIPTS = re.compile(r"receipt\.jsonl|receipts/[^/]+\.jsonl")
 
 STUDY = "result.json speaks of the study in study.json"
 TWICE = "no key stands twice in a JSON file, so that all readers read the same"
@@ -101,6 +106,7 @@ WORDS = "findings, notes, labels, titles, figures and privacy costs follow from 
 SHEETS = "the CSV files are those that result.json lists"
 CLOSED = "the coordinator closed the run with this transcript and this result"
 STATED = "transport, seed, rejected messages and costs are as the coordinator signed them"
+STATED_TO_PARTIES = "transport, seed and rejected messages are as the coordinator signed them"
 REASONS = "those who are absent are so for the reasons given"
 SECRETS = "the secrets were drawn from the operating system's randomness"
 NETWORK = "transport, times, costs and rejected messages were as stated"
@@ -128,6 +134,11 @@ NO_SEED = (
     "that there was no seed is the coordinator's word, and of its own secrets only; each party "
     "knows from what it drew"
 )
+NO_SEED_UNSIGNED = (
+    "result.json names no seed, but there is no closing statement in which the coordinator says "
+    "so: whoever passed the folder on may have removed both; and it would be the coordinator's "
+    "word, of its own secrets only"
+)
 SIMULATED = (
     "the folder says itself that they were not: this is a simulation, and whoever knows its seed, "
     "{seed}, knows all of them"
@@ -144,6 +155,7 @@ NOT_COMPARED = (
 DRAWN = (
     "not checked: it is drawn from result.json; delete it and make it again with `mpc-rr report`"
 )
+A_RECEIPT = "not checked: a party's receipt is looked at where it is named, with --receipt FILE"
 UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 
@@ -315,12 +327,14 @@ class _Examined:
             cannot_tell(WORDS, EARLIER)
         look(SHEETS, self._sheets, [REPLAY] if self.folder.version == 1 else [])
         look(CLOSED, self._closed, [SIGNED])
-        look(STATED, self._stated, [CLOSED])
+        of_party = self.findings.confirmed(CLOSED) and not self.closing.files
+        look(STATED_TO_PARTIES if of_party else STATED, self._stated, [CLOSED])
         if self._absent:
             look(REASONS, self._reasons)
         file, signed = self.folder.file, self.findings.confirmed(CLOSED)
         seed = self.closing.seed if signed else file.seed
-        cannot_tell(SECRETS, NO_SEED if seed is None else SIMULATED.format(seed=seed))
+        no_seed = NO_SEED if signed else NO_SEED_UNSIGNED
+        cannot_tell(SECRETS, no_seed if seed is None else SIMULATED.format(seed=seed))
         cannot_tell(NETWORK, "only the coordinator saw that: it is its word")
         origin = _quoted(file.protocol.origin or "unknown")
         here = protocol_head(self.study).origin
@@ -532,6 +546,12 @@ class _Examined:
         if self.rules < RULES:
             return self._published_in_other_words()
         expected = _as_read(without_texts(self.publication), Publication)
+        if not any(note.text.startswith(OF_WEIGHTS) for note in there.notes):  # it came later
+            others = (note for note in expected.notes if not note.text.startswith(OF_WEIGHTS))
+            expected = msgspec.structs.replace(expected, notes=tuple(others))
+        if there.listing(FOLLOWED) is None:  # so did this
+            listings = (listed for listed in expected.listings if listed.name != FOLLOWED)
+            expected = msgspec.structs.replace(expected, listings=tuple(listings))
         parts = [p for p in Publication.__struct_fields__ if p not in ("participation", "sheets")]
         facts = [(part, getattr(there, part), getattr(expected, part)) for part in parts]
         _same(*facts)
@@ -639,8 +659,8 @@ class _Examined:
     def _closed(self) -> str:
         if not (self.folder.path / CLOSING).exists():
             raise CannotTell(
-                f"there is no {CLOSING}: the folder was written before there were any, or somebody "
-                "took it away"
+                f"there is no {CLOSING}: the folder was written before there were any, or by a "
+                "party that was given none, or somebody took it away"
             )
         try:
             text, run = self.folder.text(CLOSING), self.transcript.run
@@ -673,6 +693,8 @@ class _Examined:
                 f"result.json: 'rules' are older than those that the coordinator signed, "
                 f"{closing.rules}"
             )
+        if not closing.files:
+            return "parties are told nothing of costs"
         if set(closing.files) != COSTS:
             raise DoesNotHold(f"{CLOSING}: it is not about {listing(COSTS)}")
         for name, digest in closing.files.items():
@@ -714,10 +736,15 @@ class _Examined:
         sheets = {sheet.name for sheet in self.folder.file.publication.sheets}
         if self.findings.confirmed(REPLAY):
             sheets |= {sheet.name for sheet in self.publication.sheets}
+        known = FILES | sheets
+        if self.findings.confirmed(CLOSED) and not self.closing.files:
+            known -= COSTS
         for path in sorted(self.folder.path.rglob("*")):
             name = path.relative_to(self.folder.path).as_posix()
-            if name not in FILES | sheets and (path.is_symlink() or not path.is_dir()):
+            if name not in known and (path.is_symlink() or not path.is_dir()):
                 why = DRAWN if name == REPORT else UNKNOWN
+                if RECEIPTS.fullmatch(name):
+                    why = A_RECEIPT
                 self.findings.cannot_tell(f"{_quoted(name)} belongs to the result", why, name)
 
     # ── A party's receipt ──────────────────────────────────────────────────────────────────────

@@ -5,6 +5,9 @@ import math
 from mpc_rr.publication.answers import Answer
 from mpc_rr.publication.parts import tells_nothing
 
+ROUNDING = 1e-6
+"""Of a person: what sums of shares may be off by."""
+
 
 def answer_lines(answer: Answer) -> list[str]:
     """How many, how sure that is, and where it comes from."""
@@ -20,11 +23,13 @@ def _released(answer: Answer) -> str:
 
 def _respondents(answer: Answer) -> str:
     whom = "the respondents" if answer.n is None else f"{answer.n:,} respondents"
-    if answer.share is None:
+    if answer.share is None and (answer.certain or answer.interval is None):
         known = answer.interval is not None
         return f"between {_whole(answer.interval)} of {whom}, for sure" if known else ""
     if answer.n and answer.interval is not None and tells_nothing(*answer.interval, answer.n):
         return f"cannot be told at this budget for these {whom}"
+    if answer.share is None:
+        return f"no estimate for {whom}"
     if answer.count is None:
         return f"{answer.share:.1%} of {whom}"
     return f"{answer.count:,.0f} of {whom} ({answer.share:.1%})"
@@ -45,4 +50,4 @@ def _limits(answer: Answer) -> str:
 def _whole(interval: tuple[float, float] | None) -> str:
     """Whole people, towards the safe side."""
     low, high = interval or (0, 0)
-    return f"{math.floor(low):,} and {math.ceil(high):,}"
+    return f"{math.floor(low + ROUNDING):,} and {math.ceil(high - ROUNDING):,}"

@@ -9,8 +9,10 @@ from mpc_rr.publication.parts import Kind
 from mpc_rr.show.words import CANNOT_BE_TOLD, number
 
 ROW, LABELS, RIGHT, TOP = 26, 130, 56, 8
-PLOT = 260
+PLOT, TICKS = 260, 4
 CELL, HEAD = 46, 100
+WIDEST = 7
+"""So wide is a digit, at most."""
 LONGEST = 20
 FAINTEST = 0.05
 """A weaker dependence has no line."""
@@ -18,8 +20,8 @@ READABLE = 640
 """A wider chart is not made narrower than this, in pixels: one scrolls."""
 
 
-def _short(text: str) -> str:
-    return html.escape(one_line(text, LONGEST))
+def _short(text: str, longest: int = LONGEST) -> str:
+    return html.escape(one_line(text, longest))
 
 
 def intervals(
@@ -27,45 +29,61 @@ def intervals(
     labels: Sequence[str],
     values: Sequence[float | None],
     limits: Sequence[tuple[float | None, float | None]],
+    largest: float,
     truth: Sequence[float] | None = None,
     kind: Kind = "share",
+    *,
+    room: int = LABELS,
 ) -> str:
-    """Points with their limits on a scale from 0 to the largest; crosses are the truth."""
-    known = [value for value in values if value is not None]
-    largest = max([0.01, *known, *(high or 0.0 for _, high in limits), *(truth or ())])
-    scale = PLOT / (min(1.0, largest * 1.05) if largest <= 1 else largest * 1.05)
+    """Points with their limits on a scale from 0 to the largest; crosses are the truth.
+
+    ``room``: for the labels; what is longer is cut.
+    """
+    longest = LONGEST * room // LABELS
+    step = _round_step(largest / TICKS, kind)
+    scale = PLOT / (TICKS * step)
     height = TOP + ROW * len(labels) + 24
     parts = []
     for place, (label, value, (low, high)) in enumerate(zip(labels, values, limits, strict=True)):
         y = TOP + ROW * place + ROW / 2
-        parts.append(f'<text x="{LABELS - 8}" y="{y + 4}" text-anchor="end">{_short(label)}</text>')
-        parts.append(f'<path class="grid" d="M{LABELS} {y}h{PLOT}"/>')
+        parts.append(
+            f'<text x="{room - 8}" y="{y + 4}" text-anchor="end">{_short(label, longest)}</text>'
+        )
+        parts.append(f'<path class="grid" d="M{room} {y}h{PLOT}"/>')
         if low is not None and high is not None:
-            x1, x2 = LABELS + scale * low, LABELS + scale * high
+            x1, x2 = room + scale * low, room + scale * high
             parts.append(
                 f'<path class="range" d="M{x1:.1f} {y}H{x2:.1f}M{x1:.1f} {y - 5}v10'
                 f'M{x2:.1f} {y - 5}v10"/>'
             )
         if value is not None:
-            parts.append(
-                f'<circle class="dot" cx="{LABELS + scale * value:.1f}" cy="{y}" r="4.5"/>'
-            )
+            parts.append(f'<circle class="dot" cx="{room + scale * value:.1f}" cy="{y}" r="4.5"/>')
         shown = number(value, kind)
-        parts.append(f'<text class="dim" x="{LABELS + PLOT + 6}" y="{y + 4}">{shown}</text>')
+        parts.append(f'<text class="dim" x="{room + PLOT + 6}" y="{y + 4}">{shown}</text>')
         if truth is not None:
-            x = LABELS + scale * truth[place]
+            x = room + scale * truth[place]
             parts.append(
                 f'<path class="truth" d="M{x - 4:.1f} {y - 4}l8 8M{x - 4:.1f} {y + 4}l8 -8"/>'
             )
     bottom = TOP + ROW * len(labels)
-    parts.append(f'<path class="axis" d="M{LABELS} {TOP}V{bottom}h{PLOT}"/>')
-    for tick in range(5):
-        x, share = LABELS + PLOT * tick / 4, PLOT * tick / 4 / scale
+    parts.append(f'<path class="axis" d="M{room} {TOP}V{bottom}h{PLOT}"/>')
+    for tick in range(TICKS + 1):
+        said = f"{100 * step * tick:g}%" if kind == "share" else f"{step * tick:,.10g}"
         parts.append(
-            f'<text class="dim" x="{x}" y="{bottom + 16}" text-anchor="middle">'
-            f"{f'{share:.0%}' if kind == 'share' else f'{share:,.0f}'}</text>"
+            f'<text class="dim" x="{room + PLOT * tick / TICKS}" y="{bottom + 16}" '
+            f'text-anchor="middle">{said}</text>'
         )
-    return _svg(LABELS + PLOT + RIGHT, height, title, parts)
+    digits = max((len(number(value, kind)) for value in values), default=0)
+    right = max(RIGHT, WIDEST * digits + 12)
+    return _svg(room + PLOT + right, height, title, parts)
+
+
+def _round_step(least: float, kind: Kind) -> float:
+    """The next step of a scale that people can read: at most a quarter of everything, of shares."""
+    power = 10.0 ** math.floor(math.log10(least))
+    steps = (power * factor for factor in (1, 2, 2.5, 5, 10))
+    step = next(step for step in steps if step >= least * (1 - 1e-9))
+    return min(step, 1 / TICKS) if kind == "share" else step
 
 
 def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], float | None]) -> str:

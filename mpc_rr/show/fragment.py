@@ -1,6 +1,7 @@
 """A publication as HTML: what it shows, for a page or a notebook."""
 
 import html
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
@@ -8,19 +9,23 @@ from mpc_rr.errors import plain_lines
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.costs import Privacy
 from mpc_rr.privacy.disclosures import Disclosure, as_long_as
+from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
 from mpc_rr.privacy.sentences import becomes, epsilon_cell
-from mpc_rr.publication.parts import Figure, Listing, Publication, Quantity, Table
+from mpc_rr.publication.parts import Cell, Figure, Listing, Publication, Quantity, Table
 from mpc_rr.show import charts
+from mpc_rr.show.brief import brief
 from mpc_rr.show.words import CANNOT_BE_TOLD, WHY_NOT_TOLD, Words, number, price
 
 STYLE = """
 .mpc-rr { color-scheme: light dark; --ink: #1c2024; --dim: #60646c; --line: #d9d9e0; --page: #fff;
   --accent: #3358d4; --note: #fff7c2; --warn: #ffe7d5;
+  --bar: #dfe6fb;
   font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page);
   overflow-wrap: anywhere;
   @media (prefers-color-scheme: dark) {
     --ink: #edeef0; --dim: #b0b4ba; --line: #43484e; --page: #111113; --accent: #8da4ef;
-    --note: #302008; --warn: #391714; }
+    --note: #302008; --warn: #391714;
+    --bar: #1d2a52; }
   h1 { margin-bottom: 0; line-height: 1.2; }
   h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
   .wide { overflow-x: auto; } table { border-collapse: collapse; margin: .75rem 0; }
@@ -28,6 +33,8 @@ STYLE = """
            vertical-align: top; overflow-wrap: normal; }
   .stack td { overflow-wrap: anywhere; }
   td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
+  td[style] { background: linear-gradient(to left, var(--bar) var(--part), transparent 0); }
+  .brief li { margin: .25rem 0; }
   .dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
   .note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
   .warning { background: var(--warn); }
@@ -48,24 +55,33 @@ STYLE = """
 }
 """
 MOST_OPEN = 12
-"""So many tables are unfolded."""
+"""How many tables are unfolded."""
+SCROLLS = '<div class="wide" tabindex="0" role="group" aria-label="table">'
+"""Around what may be wider than the page: it can be scrolled by keyboard, too."""
 
 
 def fragment(
     found: Publication,
     words: Words,
     truth: Mapping[str, Sequence[float]] | None = None,
+    *,
     before: str = "",
+    after: str = "",
 ) -> str:
-    """What a publication shows, for a page or a notebook."""
+    """What a publication shows, for a page or a notebook: first what was found, then the rest.
+
+    ``before`` stands ahead of all, ``after`` behind what was found.
+    """
     parts = [
-        _findings(found),
         before,
-        "" if found.privacy is None else _privacy(found, found.privacy, words),
+        _findings(found, words),
         _figures(found, words, truth or {}),
-        _quantities(found.quantities, words),
-        *(_listing(listed, found, words) for listed in found.listings),
+        *(_listing(listed, found, words) for listed in found.listings if listed.main),
         _tables(found.tables, words),
+        _quantities(found.quantities, words),
+        *(_listing(listed, found, words) for listed in found.listings if not listed.main),
+        after,
+        "" if found.privacy is None else _privacy(found, found.privacy, words),
         _sheets(found),
     ]
     return "\n".join(filter(None, parts))
@@ -74,8 +90,10 @@ def fragment(
 # ── Parts ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _findings(found: Publication) -> str:
+def _findings(found: Publication, words: Words) -> str:
     said = "".join(f"<p>{text_of(finding.text)}</p>" for finding in found.findings)
+    shortly = "".join(f"<li>{text_of(sentence)}</li>" for sentence in brief(found, words))
+    said += f'<ul class="brief">{shortly}</ul>' if shortly else ""
     notes = "".join(
         f'<p class="{note.severity}"><b>{note.severity.capitalize()}:</b> {text_of(note.text)}</p>'
         for note in found.notes
@@ -98,16 +116,20 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
         ("as the paper counts it", epsilon_cell(privacy.claimed_epsilon, events)),
         ("whoever sees only totals", central),
     ]
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for event in events:
         stage = f" ({event.what})" if event.what.isidentifier() else ""  # a protocol's own name
         about, cost = words.attributes(event.attributes), epsilon_cell(event.cost, [event])
-        rows.append((about, event.how + stage, cost, event.seen))
+        rows.append((about, event.how + stage, cost, beta_cell(entropy_share([event])), event.seen))
+    heads: tuple[str, ...] = ("about", "how", "ε", "β", "seen")
+    if not entropy_shares(events):  # a column that would say nothing
+        heads, rows = (*heads[:3], heads[4]), [(*row[:3], row[4]) for row in rows]
     return (
         f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
         + rows_table(("against", "ε"), readings)
         + _answers(reading.answers, events, words)
-        + rows_table(("about", "how", "ε", "seen"), rows)
+        + rows_table(heads, rows)
+        + (f'<p class="dim">{MEANING}</p>' if "β" in heads else "")
         + _cautions(found, privacy)
     )
 
@@ -155,9 +177,8 @@ def _quantities(quantities: Sequence[Quantity], words: Words) -> str:
 
 def _listing(listed: Listing, found: Publication, words: Words) -> str:
     drawn = [f for f in found.figures if f.of == listed.name]
-    picture = "".join(
-        (_graph if figure.kind == "graph" else _heat_map)(listed, figure, words) for figure in drawn
-    )
+    by_kind = {"graph": _graph, "heat_map": _heat_map, "intervals": _points}
+    picture = "".join(by_kind[figure.kind](listed, figure, words) for figure in drawn)
     columns = words.columns(listed)
     rows = list(zip(*(texts for _, texts in columns), strict=True))
     numeric = [column.kind not in ("text", "attribute") for column, _ in columns]
@@ -197,6 +218,26 @@ def _graph(listed: Listing, figure: Figure, words: Words) -> str:
     return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
 
 
+def _points(listed: Listing, figure: Figure, words: Words) -> str:
+    """Rows as points with their limits."""
+    kinds = [column.kind for column in listed.columns]
+    if "number" not in kinds or kinds.count("limit") != 2:
+        return ""
+    place, low = kinds.index("number"), kinds.index("limit")
+    labels = [words.cell(row[0], kinds[0]) for row in listed.rows]
+    values = [_number(row[place]) for row in listed.rows]
+    limits = [(_number(row[low]), _number(row[low + 1])) for row in listed.rows]
+    ends = [end for end in (*values, *itertools.chain(*limits)) if end is not None]
+    if not ends or min(ends) < 0 or max(ends) == 0:
+        return ""
+    drawn = charts.intervals(listed.title, labels, values, limits, max(ends), kind="number")
+    return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
+
+
+def _number(value: Cell) -> float | None:
+    return float(value) if isinstance(value, float | int) else None
+
+
 def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
     degrees = _degrees(listed)
     if not degrees:
@@ -220,30 +261,61 @@ def _figures(found: Publication, words: Words, truth: Mapping[str, Sequence[floa
     single = [table for table in found.tables if len(table.axes) == 1]
     if not single:
         return ""
+    largest = {kind: _largest(single, worth, truth, kind) for kind in ("share", "count")}
     parts = []
     for table in single:
         name = words.attribute(table.axes[0].attribute)
-        drawn = _chart(table, name, words, truth) if table.name in worth else _cells(table, words)
-        parts.append(f'<h3>{text_of(name)}</h3><div class="wide">{drawn}</div>')
+        shown = (
+            _chart(table, name, words, truth, largest[table.kind])
+            if table.name in worth
+            else _cells(table, words)
+        )
+        counted = words.intervals(table.axes[0].attribute)
+        told_of = f'<p class="dim">Counted as {text_of(counted)}.</p>' if counted else ""
+        parts.append(f'<h3>{text_of(name)}</h3>{told_of}<div class="wide">{shown}</div>')
     limits = any(table.low for table in single)
     heads = {"count": "Counts", "share": "Estimated shares" if limits else "Shares"}
     head = " and ".join(dict.fromkeys(heads[table.kind] for table in single))
-    told = "Points: what was estimated; lines: 95 % intervals." if limits else ""
+    drawn = any(table.low for table in single if table.name in worth)
+    told = "Points: what was estimated; lines: 95 % intervals." if drawn else ""
+    if any(table.standard_errors for table in single if table.name not in worth):
+        told += " ± standard error."
     if any(any(table.untold) for table in single):
         told += f" {CANNOT_BE_TOLD}: {WHY_NOT_TOLD}."
     told += " Crosses are the true shares, known in this simulation." if truth else ""
-    head += ", with 95 % intervals" if limits else ""
+    head += ", with 95 % intervals" if drawn else ""
     return f'<h2>{head}</h2><p class="dim">{told}</p>' + "".join(parts)
 
 
-def _chart(table: Table, name: str, words: Words, truth: Mapping[str, Sequence[float]]) -> str:
+def _largest(
+    tables: Sequence[Table], worth: set[str], truth: Mapping[str, Sequence[float]], kind: str
+) -> float:
+    """The end of the one scale of all charts of a kind, so that they can be compared."""
+    drawn = [table for table in tables if table.kind == kind and table.name in worth]
+    ends = [end for table in drawn for end in (*table.values, *(table.high or ()))]
+    known = [share for table in drawn for share in truth.get(table.axes[0].attribute, ())]
+    return max([0.01, *(end for end in ends if end is not None), *known])
+
+
+def _chart(
+    table: Table, name: str, words: Words, truth: Mapping[str, Sequence[float]], largest: float
+) -> str:
     (axis,) = table.axes
     nothing = (None,) * len(table.values)
     limits = list(zip(table.low or nothing, table.high or nothing, strict=True))
     labels = [words.category(axis.attribute, c) for c in axis.categories]
     known = truth.get(axis.attribute)
     values = [None if no else v for v, no in zip(table.values, table.untold, strict=True)]
-    return charts.intervals(name, labels, values, limits, known, table.kind)
+    drawn = charts.intervals(name, labels, values, limits, largest, known, table.kind)
+    between = [
+        "" if low is None or high is None
+        else f"{number(low, table.kind)} to {number(high, table.kind)}"
+        for low, high in limits
+    ]  # fmt: skip
+    rows = list(zip(labels, words.cells(table), between, strict=True))
+    head = ("answer", table.kind, "95 % interval")
+    text = rows_table(head, rows, (False, True, True))
+    return f"{drawn}<details><summary>The same as a table</summary>{text}</details>"
 
 
 def _tables(tables: Sequence[Table], words: Words) -> str:
@@ -274,10 +346,13 @@ def _cells(table: Table, words: Words) -> str:
         for cell, error, untold in zip(words.cells(table), errors, table.untold, strict=True)
     ]  # fmt: skip
     width = len(columns.categories)
-    head = "".join("<th></th>" for _ in outer) + "".join(
-        f'<th class="number">{text_of(words.category(columns.attribute, c))}</th>'
+    bars = [_bar(table, place) for place in range(len(shown))]
+    margins = _margins(table) if len(table.axes) == 2 else None
+    head = "".join("<td></td>" for _ in outer) + "".join(
+        f'<th scope="col" class="number">{text_of(words.category(columns.attribute, c))}</th>'
         for c in columns.categories
     )
+    head += '<th scope="col" class="number">all</th>' if margins else ""
     lines = []
     for place, start in enumerate(range(0, len(shown), width)):
         labels: list[str] = []
@@ -285,11 +360,41 @@ def _cells(table: Table, words: Words) -> str:
         for axis in reversed(outer):
             rest, code = divmod(rest, len(axis.categories))
             labels.insert(0, words.category(axis.attribute, axis.categories[code]))
-        cells = "".join(f"<th>{text_of(label)}</th>" for label in labels)
-        cells += "".join(f'<td class="number">{c}</td>' for c in shown[start : start + width])
+        cells = "".join(f'<th scope="row">{text_of(label)}</th>' for label in labels)
+        cells += "".join(
+            f'<td class="number"{bars[k]}>{shown[k]}</td>' for k in range(start, start + width)
+        )
+        cells += _margin([margins[0][place]], table) if margins else ""
         lines.append(f"<tr>{cells}</tr>")
+    if margins:
+        last = _margin([*margins[1], sum(margins[0])], table)
+        lines.append(f'<tr><th scope="row">all</th>{last}</tr>')
     body = "".join(lines)
-    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+    return f"{SCROLLS}<table><tr>{head}</tr>{body}</table></div>"
+
+
+def _margins(table: Table) -> tuple[list[float], list[float]] | None:
+    """Sums of rows and columns, where all cells are known and shown."""
+    if table.standard_errors is not None or any(table.untold) or None in table.values:
+        return None
+    rows = [[value or 0 for value in row] for row in table.rows()]
+    return [sum(row) for row in rows], [sum(column) for column in zip(*rows, strict=True)]
+
+
+def _margin(sums: Sequence[float], table: Table) -> str:
+    return "".join(f'<td class="number dim">{number(value, table.kind)}</td>' for value in sums)
+
+
+def _bar(table: Table, place: int) -> str:
+    """How long the bar behind a cell is, as a part of the largest cell that is shown."""
+    told = [
+        value for value, untold in zip(table.values, table.untold, strict=True)
+        if value is not None and not untold
+    ]  # fmt: skip
+    value, largest = table.values[place], max(told, default=0)
+    if value is None or table.untold[place] or largest <= 0:
+        return ""
+    return f' style="--part:{max(0.0, min(value / largest, 1.0)):.0%}"'
 
 
 def _sheets(found: Publication) -> str:
@@ -322,11 +427,14 @@ def rows_table(
     """A table with a heading; columns of numbers stand to the right."""
     right = numeric or [False] * len(head)
     kinds = [' class="number"' if wanted else "" for wanted in right]
-    heading = "".join(f"<th{k}>{text_of(name)}</th>" for name, k in zip(head, kinds, strict=True))
+    heading = "".join(
+        f'<th scope="col"{k}>{text_of(name)}</th>' if name else "<td></td>"
+        for name, k in zip(head, kinds, strict=True)
+    )
     lines = [
         "<tr>"
         + "".join(f"<td{k}>{text_of(v)}</td>" for v, k in zip(row, kinds, strict=True))
         + "</tr>"
         for row in rows
     ]
-    return f'<div class="wide"><table><tr>{heading}</tr>{"".join(lines)}</table></div>'
+    return f"{SCROLLS}<table><tr>{heading}</tr>{''.join(lines)}</table></div>"

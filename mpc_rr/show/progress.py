@@ -46,7 +46,8 @@ class _Progress:
         for name, share in now.preview[:MOST_WATCHED]:
             rows.add_row(escape(name), f"{share:.1%}", ProgressBar(1.0, share, width=30))
         traffic = f"{now.messages:,} messages · {size(now.bytes)} · {seconds:.0f} s"
-        return Group(bar, rows, Text(traffic, style="dim"))
+        remark = [Text(now.remark)] if now.remark else []
+        return Group(bar, rows, *remark, Text(traffic, style="dim"))
 
 
 class _PartyProgress:
@@ -57,11 +58,12 @@ class _PartyProgress:
         self._started = time.monotonic()
 
     def __rich__(self) -> RenderableType:
-        box, study = self._parties[0].mailbox, self._parties[0].study
+        first = self._parties[0]
+        box, study = first.mailbox, first.study
         if not box.run:
             doing = "looking for the coordinator"
-        elif not box.session_root:
-            there = f"{self._parties[0].joined} of " if self._parties[0].joined else ""
+        elif not first.begun:
+            there = f"{first.joined} of " if first.joined else ""
             doing = f"waiting for the others ({there}{study.parties.count} are there)"
         else:
             doing = "waiting for the coordinator and the others"

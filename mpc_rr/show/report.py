@@ -4,16 +4,25 @@ Everything in it comes from what was published. What the respondents truly answe
 a simulation it can be given from outside (``truth``) and is then drawn beside the estimates.
 """
 
+import contextlib
+import csv
+import io
+import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, plain
+from mpc_rr.publication.parts import Participation, Publication, Sheet
+from mpc_rr.publication.sheets import from_cell
+from mpc_rr.results.beside import listings_beside_truth
 from mpc_rr.results.folder import read_folder
 from mpc_rr.results.format import Cost, ResultFile
 from mpc_rr.results.verification import replay
+from mpc_rr.schema import Record, Schema
 from mpc_rr.show.fragment import STYLE, facts_table, fragment, rows_table, text_of
 from mpc_rr.show.words import Words, absences, size
 from mpc_rr.study.definition import Definition
@@ -22,7 +31,20 @@ from mpc_rr.study.records import read_csv
 PAGE = """
 * { box-sizing: border-box; }
 body.mpc-rr { max-width: 60rem; margin: 1rem auto; padding: 0 1rem; }
+nav { margin: 1.5rem 0; }
+nav a { display: inline-block; margin: 0 1rem .25rem 0; color: var(--accent); }
+@media print {
+  nav { display: none; } h2, h3 { break-after: avoid; } tr, svg { break-inside: avoid; }
+  .wide { overflow: visible; } }
 """
+HEADING = re.compile(r"<h2>(.*?)</h2>")
+LONG = 6
+"""From so many sections on, a page has contents."""
+PARTY = "party"
+SHOWN_OF_A_SHEET = 10
+WIDEST_SHOWN = 8
+"""Lines, and columns, of a CSV file that are shown, unless it has a column of parties' names."""
+COST = "cost.json"
 
 
 def report(path: Path, truth: Path | None = None, language: str | None = None) -> str:
@@ -37,52 +59,124 @@ def report(path: Path, truth: Path | None = None, language: str | None = None) -
         file = msgspec.structs.replace(folder.file, publication=found)
     else:
         file = folder.file
+    cost = None
     try:
-        cost = msgspec.json.decode(folder.text("cost.json"), type=Cost)
+        if (path / COST).exists():
+            cost = msgspec.json.decode(folder.text(COST), type=Cost)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise InputError(f"{path / 'cost.json'} is damaged: {error}") from None
-    shares = None if truth is None else _true_shares(truth, folder.definition)
-    return page(folder.definition, file, cost, truth=shares, language=language)
+        raise InputError(f"{path / COST} is damaged: {error}") from None
+    shares = None
+    if truth is not None:
+        schema = folder.definition.schema
+        records = read_csv(truth, schema)[: folder.definition.parties.count]
+        shares = _true_shares(records, schema)
+        beside = (*file.publication.listings, *listings_beside_truth(folder, records))
+        found = msgspec.structs.replace(file.publication, listings=beside)
+        file = msgspec.structs.replace(file, publication=found)
+    texts = {}
+    for sheet in _records(file.publication):
+        with contextlib.suppress(InputError):  # then it is listed, and not shown
+            texts[sheet.name] = folder.text(sheet.name)
+    return page(folder.definition, file, cost, texts, truth=shares, language=language)
 
 
-def _true_shares(path: Path, definition: Definition) -> dict[str, list[float]]:
-    """The true distribution of each attribute, over the records the scenario used."""
-    schema = definition.schema
-    records = np.array(read_csv(path, schema)[: definition.parties.count])
+def _records(found: Publication) -> list[Sheet]:
+    """Files that may hold records: what is in folders, or is shown as a listing, does not."""
+    listed = {f"{listed.name}.csv" for listed in found.listings}
+    return [s for s in found.sheets if "/" not in s.name and s.name not in listed]
+
+
+def _true_shares(records: Sequence[Record], schema: Schema) -> dict[str, list[float]]:
+    """The true distribution of each attribute with categories."""
+    table = np.array(records)
     return {
-        name: (np.bincount(records[:, place], minlength=size) / len(records)).tolist()
-        for place, (name, size) in enumerate(zip(schema.names, schema.sizes, strict=True))
+        attribute.name: (
+            np.bincount(table[:, place], minlength=attribute.size) / len(table)
+        ).tolist()
+        for place, attribute in enumerate(schema.attributes)
+        if not attribute.numeric
     }
 
 
 def page(
     definition: Definition,
     file: ResultFile,
-    cost: Cost,
+    cost: Cost | None,
+    texts: Mapping[str, str],
     *,
     truth: Mapping[str, Sequence[float]] | None = None,
     language: str | None = None,
 ) -> str:
-    """The whole page. ``truth``: the true shares of each attribute, in a simulation."""
+    """The whole page. ``texts``: of files; ``truth``: the true shares, in a simulation."""
     words = Words(definition.schema, language)
     title = text_of(definition.title)
     told = text_of(definition.description)
     described = f"<p>Its author writes:</p><blockquote>{told}</blockquote>" if told else ""
+    found = file.publication
+    aborted = f"<h2>Aborted</h2><p>{text_of(file.cause)}</p>" if file.status == "aborted" else ""
+    sheets = [sheet for sheet in _records(found) if sheet.name in texts]
+    records = "".join(_first_lines(sheet, texts[sheet.name]) for sheet in sheets)
+    records = f"<h2>Records, the first of them</h2>{records}" if records else ""
+    behind = records + _who(file) + _asked(definition, words)
+    body = fragment(found, words, truth, before=aborted, after=behind) + _costs(cost)
     parts = [
         f"<h1>{title}</h1>",
-        f'<p class="dim">{text_of(f"study {file.study.name}, protocol {file.protocol.name}")}</p>',
+        f'<p class="dim">{text_of(_in_short(file))}</p>',
         described,
-        f"<h2>Aborted</h2><p>{text_of(file.cause)}</p>" if file.status == "aborted" else "",
-        fragment(file.publication, words, truth, before=_who(file) + _asked(definition, words)),
-        _costs(cost),
+        *_with_contents(body),
     ]
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html>\n<html lang="{language or "en"}"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}'
-        f'</title><style>{STYLE}{PAGE}</style></head>\n<body class="mpc-rr">\n'
+        f'</title><style>{STYLE}{PAGE}</style></head>\n<body class="mpc-rr"><main>\n'
         + "\n".join(filter(None, parts))
-        + "\n</body></html>\n"
+        + "\n</main></body></html>\n"
     )
+
+
+def _in_short(file: ResultFile) -> str:
+    """Which study this is, under which protocol, and of how many."""
+    people = file.publication.participation
+    counted = None if people is None else people.counted
+    told = [f"study {file.study.name}", f"protocol {file.protocol.name}"]
+    if people is not None and counted is not None:
+        told.append(f"{counted:,} of {people.expected:,} respondents{_rate(people)}")
+    if file.seed is not None:
+        told.append("a simulation")
+    return " · ".join(told)
+
+
+def _rate(people: Participation) -> str:
+    """How many of those expected that is."""
+    if people.counted is None or people.expected <= 0:
+        return ""
+    return f" ({people.counted / people.expected:.0%})"
+
+
+def _with_contents(body: str) -> tuple[str, str]:
+    """A list of the sections of a long page, and the page with places to jump to."""
+    heads = HEADING.findall(body)
+    numbers = itertools.count(1)
+    placed = HEADING.sub(lambda found: f'<h2 id="s{next(numbers)}">{found[1]}</h2>', body)
+    if len(heads) < LONG:
+        return "", placed
+    links = "".join(f'<a href="#s{k}">{head}</a>' for k, head in enumerate(heads, start=1))
+    return f'<nav aria-label="Contents">{links}</nav>', placed
+
+
+def _first_lines(sheet: Sheet, text: str) -> str:
+    """The first lines of a file of records without names; nothing if it cannot be read."""
+    try:
+        head, *rows = csv.reader(io.StringIO(text), strict=True)
+    except (ValueError, csv.Error):
+        return ""
+    if PARTY in head or not rows or any(len(row) != len(head) for row in rows):
+        return ""
+    cut = len(head) > WIDEST_SHOWN
+    shown = [[from_cell(cell) for cell in row[:WIDEST_SHOWN]] for row in rows[:SHOWN_OF_A_SHEET]]
+    more = f", the first {WIDEST_SHOWN} of {len(head)} columns" if cut else ""
+    told = text_of(f"{sheet.name}: {sheet.what} ({len(rows):,} rows{more})")
+    return f"<details><summary>{told}</summary>{rows_table(head[:WIDEST_SHOWN], shown)}</details>"
 
 
 def _who(file: ResultFile) -> str:
@@ -92,7 +186,7 @@ def _who(file: ResultFile) -> str:
         if people.present is not None:
             rows.append(("there when it began", f"{people.present:,}"))
         if people.counted is not None:
-            rows.append(("in the result", f"{people.counted:,}"))
+            rows.append(("in the result", f"{people.counted:,}{_rate(people)}"))
         rows += absences(people)
         if people.unconfirmed:
             rows.append(("did not confirm the result", ", ".join(people.unconfirmed)))
@@ -104,17 +198,26 @@ def _who(file: ResultFile) -> str:
 
 
 def _asked(definition: Definition, words: Words) -> str:
-    rows = []
+    rows: list[tuple[str, str, str]] = []
     for a in definition.schema.attributes:
         answers = ", ".join(words.category(a.name, c) for c in a.categories) or a.answers
+        counted = words.intervals(a.name)
+        answers += f". Counted as {counted}" if counted else ""
         asked, *known_as = dict.fromkeys((a.asked(words.language), words.attribute(a.name), a.name))
         also = f" ({', '.join(known_as)})" if known_as else ""
         rows.append((asked + also, a.type, answers))
+    for name, derived in (definition.derived or {}).items():
+        known = words.attribute(derived.source)
+        values = ", ".join(dict.fromkeys(derived.values.values()))
+        rows.append((plain(name), f"not asked: computed from {known}", plain(values)))
     head = ("question", "type", "answers")
     return "<h2>What was asked</h2>" + rows_table(head, rows)
 
 
-def _costs(cost: Cost) -> str:
+def _costs(cost: Cost | None) -> str:
+    head = "<h2>What it cost the network</h2>"
+    if cost is None:
+        return f"{head}<p>This folder does not say: only a coordinator's has {COST}.</p>"
     rows = [
         (r.doing or r.step, f"{r.messages_up + r.messages_down:,}",
          size(r.bytes_up + r.bytes_down), f"{r.seconds:.2f}")
@@ -122,7 +225,6 @@ def _costs(cost: Cost) -> str:
     ]  # fmt: skip
     messages = cost.total.messages_up + cost.total.messages_down
     carried = cost.total.bytes_up + cost.total.bytes_down
-    return (
-        f"<h2>What it cost the network</h2><p>{messages:,} messages, {size(carried)}.</p>"
-        + rows_table(("round", "messages", "sent", "seconds"), rows, (False, True, True, True))
+    return f"{head}<p>{messages:,} messages, {size(carried)}.</p>" + rows_table(
+        ("round", "messages", "sent", "seconds"), rows, (False, True, True, True)
     )

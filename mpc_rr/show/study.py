@@ -1,24 +1,29 @@
 """What people see of a study before it runs, and when it has ended."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 from rich.text import Text
 
 from mpc_rr.agents.consent import Consent, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.privacy.disclosures import as_long_as
-from mpc_rr.privacy.sentences import in_all, in_words
+from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
+from mpc_rr.privacy.sentences import becomes, in_all, in_words
 from mpc_rr.publication.parts import Publication
 from mpc_rr.results.run import StudyResult
 from mpc_rr.show.terminal import say, show_publication
 from mpc_rr.show.words import size
+from mpc_rr.show.wrapping import wrapped
 from mpc_rr.study.file import Scenario
+
+INDENT, HANGING = 4, 2
+"""So far from the edge others' words begin: what begins at the edge is ours."""
 
 
 def show_result(console: Console, result: StudyResult, found: Publication, seconds: float) -> None:
@@ -46,54 +51,117 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
 
 def show_consent(console: Console, means: Consent) -> None:
     """What taking part would mean to a respondent."""
-    say(console, f"Study {means.study}. Its title:")
-    console.print(_indented(means.title))
+    _tell(console, f"Study {means.study}. Its title:")
+    console.print(indented(console, means.title))
     if means.description:  # set apart on every line of the screen: these are not our words
-        say(console, "Its author writes:")
-        console.print(_indented(means.description))
+        _tell(console, "Its author writes:")
+        console.print(indented(console, means.description))
     few = "" if means.minimum >= means.parties else f", at least {means.minimum:,}"
     who = "only people whom its registrar admits (--pass)" if means.registrar else "open to anyone"
-    say(console, f"Asked of {means.parties:,} parties{few}; {who}:")
+    _tell(console, f"Asked of {means.parties:,} parties{few}; {who}:")
     for asked in means.questions.values():
-        console.print(_indented(_asked(asked)))
-    say(console, f"What you would disclose (protocol {means.protocol}):")
+        console.print(indented(console, _asked(asked)))
+    _tell(console, f"What you would disclose (protocol {means.protocol}):")
     for told in means.disclosures:
         about = all_quoted(told.event.attributes) or "whatever you answer"
-        console.print(_indented(f"{about}: {told.how}; seen {told.seen}; {told.cost}"))
-    say(console, _whole_record(means))
-    for caution in (*means.compared, *means.cautions):
-        say(console, str(caution), "Warning")
-    for note in means.notes:
-        say(console, note, "Note")
+        left = "" if told.entropy_share is None else f"; β = {beta_cell(told.entropy_share)}"
+        told_all = f"{about}: {told.how}; seen {told.seen}; {told.cost}{left}"
+        console.print(indented(console, told_all))
+    _tell(console, _whole_record(means))
+    _tell_each_answer(console, means)
+    if any(told.entropy_share is not None for told in means.disclosures):
+        _tell(console, _uncertainty_left(means))
+    _tell_warnings(console, means)
     if means.adds == 0:
         but = ", but see the warning" if means.compared else ""
-        say(console, f"All of this is in your ledger already: no ε is added{but}.")
-    if means.spent_before != 0 or means.budget is not None:
-        within = "" if means.budget is None else f" Your budget: ε = {means.budget:.3g}."
-        say(
-            console,
-            f"Spent so far: {means.spent_said}. After this study: {means.total_said}"
-            f"{_one_answer(means)}{_if(means)}.{within}",
-        )
+        _tell(console, f"All of this is in your ledger already: no ε is added{but}.")
+    budgets = _budgets(means)
+    if means.spent_before != 0 or budgets:
+        within = f" Your budget: {budgets}." if budgets else ""
+        _tell(console, f"{_spent(means)}{_one_answer(means)}{_if(means)}.{within}")
 
 
-def _indented(text: str) -> Padding:
-    """A text that stays indented however it is wrapped."""
-    return Padding(Text(plain_lines(text)), (0, 0, 0, 4))
+def _tell_each_answer(console: Console, means: Consent) -> None:
+    """The ε of every answer, where they differ."""
+    if len(set(means.answers.values())) > 1:
+        _tell(console, "For each answer by itself, to somebody who knows all your others:")
+        for name, epsilon in means.answers.items():
+            console.print(indented(console, f"{quoted(name)}: {_of_answer(epsilon)}"))
+
+
+def _tell_warnings(console: Console, means: Consent) -> None:
+    for caution in (*means.compared, *means.cautions):
+        _tell(console, str(caution), "Warning")
+    for text in means.in_vain:
+        _tell(console, f"Your answers may be in vain for this: {text}", "Warning")
+    for note in means.notes:
+        _tell(console, note, "Note")
+
+
+def _of_answer(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "no ε bounds what is told of it"
+    return f"ε = {epsilon:.3g}; a 50:50 guess can become {becomes(epsilon)}"
+
+
+def _spent(means: Consent) -> str:
+    """Before and after; without a ledger nobody knows what was before."""
+    before = f"Spent so far: {means.spent_said}. After this study"
+    if not means.remembered:
+        before = "What you spent before is not known without a ledger (--state). This study alone"
+    return f"{before}: {means.total_said}"
+
+
+def _budgets(means: Consent) -> str:
+    found = [] if means.budget is None else [f"ε = {means.budget:.3g}"]
+    if means.answer_budget is not None:
+        other = "other " * bool(means.answer_budgets)
+        found.append(f"ε = {means.answer_budget:.3g} for each {other}answer")
+    for name, budget in means.answer_budgets.items():
+        limit = "no limit" if budget is None else f"ε = {budget:.3g}"
+        found.append(f"{limit} for the answer to {quoted(name)}")
+    return ", ".join(found)
+
+
+def _uncertainty_left(means: Consent) -> str:
+    """What β says, and that of all answers together."""
+    share = means.entropy_share
+    several = share is not None and len(means.disclosures) > 1
+    together = f" For all answers together: {beta_cell(share)}." if share and several else ""
+    return f"{MEANING}{together}"
+
+
+def _tell(console: Console, text: str, head: str = "") -> None:
+    """A sentence of ours. It may hold names that others gave, so it goes on indented: only our own
+    words stand at the edge."""
+    said = plain_lines(f"{head}: {text}" if head else text)
+    shown = Text(f"\n{' ' * HANGING}".join(wrapped(said, console.width - HANGING).split("\n")))
+    shown.stylize("yellow", 0, len(head))
+    console.print(shown)
+
+
+def indented(console: Console, text: str) -> Text:
+    """A text that stays indented on every line of the terminal, whatever it is made of."""
+    lines = wrapped(plain_lines(text), console.width - INDENT)
+    return Text(textwrap.indent(lines, " " * INDENT))
 
 
 def _asked(asked: Question) -> str:
     """A question by its true name first: what it is called elsewhere is its author's choice."""
     words = [word for word in dict.fromkeys((asked.label, asked.question)) if word != asked.name]
     called = "".join(f", {quoted(word)}" for word in words)
-    own = "" if asked.own is None else f"\n  your answer: {quoted(asked.own)}"
+    own = "" if asked.own is None else f"\n  your answer: {_answer(asked, asked.own)}"
     if asked.numbers:
         return f"{quoted(asked.name)}{called}: {', '.join(asked.answers)}{own}"
-    shown = [
-        quoted(name) if name == title else f"{quoted(name)} (shown as {quoted(title)})"
-        for name, title in asked.answers.items()
-    ]
+    shown = [_answer(asked, name, title) for name, title in asked.answers.items()]
     return f"{quoted(asked.name)}{called}: {', '.join(shown)}{own}"
+
+
+def _answer(asked: Question, name: str, title: str | None = None) -> str:
+    """An answer, how it is shown to people and which numbers are counted as it."""
+    said = [] if title is None or title == name else [f"shown as {quoted(title)}"]
+    said += [asked.intervals[name]] if name in asked.intervals else []
+    return f"{quoted(name)} ({'; '.join(said)})" if said else quoted(name)
 
 
 def _one_answer(means: Consent) -> str:
@@ -133,8 +201,12 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
     facts["privacy"] = f"{in_all(study.disclosures)}. {in_words(study.disclosures)}"
+    together = entropy_share(study.disclosures)
+    if together is not None:
+        each = {" & ".join(a): share for a, share in entropy_shares(study.disclosures).items()}
+        facts["beta"] = {"all answers together": together, **each}
     notes = [note.text for note in study.protocol.notes(study.setting)]
-    warnings = list(study.protocol.prospects(study.setting))
+    warnings = [found.text for found in study.protocol.prospects(study.setting)]
     facts |= {"records": records} | ({"notes": notes} if notes else {})
     return facts | ({"warnings": warnings} if warnings else {})
 
@@ -145,6 +217,8 @@ def show_facts(console: Console, facts: dict[str, Any]) -> None:
         if key == "warnings":
             continue
         text = str(value)
+        if isinstance(value, dict):
+            text = "; ".join(f"{name}: {beta_cell(share)}" for name, share in value.items())
         if isinstance(value, list):
             text = " ".join(value) if key == "notes" else all_quoted(value)
         console.print(f"{key:<11} {escape(plain(text))}", highlight=False, soft_wrap=True)

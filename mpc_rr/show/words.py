@@ -4,8 +4,9 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from mpc_rr.errors import listing, plain
+from mpc_rr.errors import listing, plain, quoted
 from mpc_rr.privacy.costs import Privacy
+from mpc_rr.privacy.entropy import beta_said
 from mpc_rr.privacy.sentences import in_all
 from mpc_rr.publication.parts import (
     NOTHING_TOLD,
@@ -20,6 +21,8 @@ from mpc_rr.publication.parts import (
 from mpc_rr.schema import Schema
 
 NO_DIGITS = 2.0**53
+LARGE = 1000
+"""From here on a number has one digit after the point, and commas."""
 CANNOT_BE_TOLD = "–"
 WHY_NOT_TOLD = (
     "cannot be told at this budget: the 95 % limits leave more than "
@@ -32,6 +35,7 @@ ABSENCE = {
     "faulty": "left out",
     "dropped out": "dropped out",
     "withdrawn": "told nothing: their group had lost somebody",
+    "suppressed": "left out, so that others are told more exactly",
     "not asked": "not asked",
 }
 
@@ -57,7 +61,8 @@ def number(value: float | None, kind: Kind) -> str:
         case "share":
             return f"{value:.1%}"
         case "degree" | "limit":
-            return f"{value:.2f}".replace("-", "−")
+            digits = 1 if abs(value) >= LARGE else 2
+            return f"{value:,.{digits}f}".replace("-", "−")
         case "p-value":
             return f"{value:.2g}"
         case _:
@@ -68,7 +73,8 @@ def price(privacy: Privacy) -> str:
     """What taking part cost each party, in a sentence or two."""
     if privacy.local_epsilon is None:
         return privacy.in_words
-    return f"Taking part cost each party {in_all(privacy.events)}. {privacy.in_words}"
+    said = (f"Taking part cost each party {in_all(privacy.events)}.", privacy.in_words)
+    return " ".join(filter(None, (*said, beta_said(privacy.events))))
 
 
 def _between(low: Cell, high: Cell) -> str:
@@ -81,8 +87,9 @@ def _between(low: Cell, high: Cell) -> str:
 
 
 def _rounded(end: float, outwards: Callable[[float], int]) -> float:
-    """With two digits after the point; as it is where a float has none there."""
-    return end if abs(end) >= NO_DIGITS else outwards(end * 100) / 100
+    """With as many digits after the point as are shown; as it is where a float has none there."""
+    places = 10 if abs(end) >= LARGE else 100
+    return end if abs(end) >= NO_DIGITS else outwards(end * places) / places
 
 
 class Words:
@@ -104,6 +111,15 @@ class Words:
     def place(self, name: str) -> int:
         """Where an attribute stands in the study."""
         return list(self._attributes).index(name) if name in self._attributes else 0
+
+    def intervals(self, attribute: str) -> str:
+        """Which numbers are counted as each category; nothing where they are no intervals."""
+        known = self._attributes.get(attribute)
+        found = {} if known is None else known.intervals
+        return "; ".join(
+            f"{quoted(self.category(attribute, category))}: {interval}"
+            for category, interval in found.items()
+        )
 
     def category(self, attribute: str, category: str) -> str:
         """What people call a category."""

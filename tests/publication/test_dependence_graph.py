@@ -48,7 +48,7 @@ def test_the_graph_that_made_the_clusters_is_published_and_drawn(tmp_path):
         row[:2] for row in listed.rows
     ]
     page = report(folder)
-    drawn = page[page.index("What made the clusters") :].partition("</svg>")[0]
+    drawn = page[page.index("What made the clusters</h2>") :].partition("</svg>")[0]
     assert drawn.count('class="tie"') == 1
     assert drawn.count('class="dot"') == 3
 

@@ -1,10 +1,14 @@
 """Studies that were lost after everybody had paid, or told what they could not know."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
-from helpers import make_scenario, random_records
+from helpers import make_scenario, make_study, random_records
 
-from mpc_rr.anonymization.perturbation import possible_values
+from mpc_rr.anonymization.together import possible_values
+from mpc_rr.errors import InputError
 from mpc_rr.estimation.conditions import conjunction
 from mpc_rr.estimation.designs import Fitted, rr_independent
 from mpc_rr.estimation.estimates import Estimates
@@ -13,6 +17,7 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.protocols.rr_views import RRViews
+from mpc_rr.publication import reports
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.asking import read_askable
@@ -63,6 +68,32 @@ def test_reports_that_no_weights_fit_are_published_without(tmp_path):
     assert answer.interval[0] <= answer.count <= answer.interval[1]
 
 
+def test_what_weights_are_worth_is_said_and_whether_they_converged(tmp_path):
+    """Once silent: 19 of 40 small studies had weights that missed their margins. The effective
+    sample size is Kish's, of the weights in the sheet."""
+    trouble = {}
+    for seed in range(1, 9):
+        place = tmp_path / str(seed)
+        found = published(place, (2, 3, 2, 3), 12, RRIndependent(keep=0.5), seed=seed)
+        lines = (place / "run" / "reports.csv").read_text().splitlines()
+        weights = np.array([float(line.rsplit(",", 1)[1]) for line in lines[1:]])
+        (said,) = (note.text for note in found.notes if "effective sample size" in note.text)
+        assert f"the 12 weighted reports are worth about {1 / (weights**2).sum():.0f} of" in said
+        warned = [n for n in found.notes if n.text.startswith("Weights by RR-Adjustment: the")]
+        assert [n.severity for n in warned] == ["warning"] * ("did not converge" in said)
+        assert ("converged;" in said) != bool(warned)
+        trouble[seed] = bool(warned)
+    assert set(trouble.values()) == {False, True}
+
+
+def test_a_folder_from_before_weights_were_spoken_of_is_verified(tmp_path, monkeypatch):
+    with monkeypatch.context() as before:
+        before.setattr(reports, "_say_how_weighed", lambda _draft, _found: None)
+        found = published(tmp_path, (2, 3), 12, RRIndependent(keep=0.5))
+        assert not any("effective sample size" in note.text for note in found.notes)
+    assert verify(tmp_path / "run")
+
+
 def test_small_counts_are_hidden_however_few_people_there_are(tmp_path):
     """Once: "no table can be published", after everybody had been counted."""
     found = published(tmp_path, (3, 4, 2), 6, ExactPairs(suppress_below=5))
@@ -110,3 +141,20 @@ def test_ordered_attributes_are_clustered_by_their_correlation(rules, together):
     )
     found = protocol.clusters_of(ORDINAL, protocol.dependences_of(ORDINAL, tables, rules))
     assert {cluster for cluster in found if len(cluster) > 1} == together
+
+
+def test_reports_of_wide_views_can_be_read_again(tmp_path):
+    """Once a cell of the sheet was longer than readers of CSV take, and nothing could be asked."""
+    published(tmp_path, (9, 9, 8, 6, 4), 3, RRViews(epsilon=0.01, together=5))
+    rows = list(csv.reader(io.StringIO((tmp_path / "run" / "reports.csv").read_text())))
+    assert {row[2] for row in rows[1:]} == {"7,737 of 15,552 combinations"}
+    assert read_askable(tmp_path / "run").estimates.n == 3
+
+
+def test_reports_too_long_to_be_read_again_are_refused_beforehand():
+    """Eight attributes at ε = 0.01: each of 167 people would have named 20,059 combinations."""
+    study = make_study(167, (4, 3, 4, 7, 10, 2, 2, 3))
+    with pytest.raises(InputError, match=r"20,059 of the 40,320 combinations .* smaller together"):
+        RRViews(epsilon=0.01, together=8).check(study.setting)
+    RRViews(epsilon=0.01, together=6).check(study.setting)
+    RRViews(epsilon=4.0, together=8).check(study.setting)

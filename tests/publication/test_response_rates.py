@@ -18,8 +18,8 @@ from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.publication.ending import published
 from mpc_rr.publication.first_stage import FirstStage
+from mpc_rr.publication.whole import published
 from mpc_rr.running.run import Run
 
 SIZES = (2, 3, 2)

@@ -29,6 +29,7 @@ from mpc_rr.publication.parts import Axis, Table
 from mpc_rr.results.asking import ask
 from mpc_rr.results.folder import read_folder
 from mpc_rr.schema import Attribute, Schema
+from mpc_rr.show.answers import answer_lines
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 SIZES = (2, 3, 2)
@@ -36,6 +37,7 @@ RECORDS = random_records(30, SIZES, seed=3)
 PROTOCOLS = {
     "exact_pairs": ExactPairs(),
     "exact_pairs, noise": ExactPairs(noise_epsilon=8.0, noise_corrupt=0.2),
+    "exact_pairs, Gaussian": ExactPairs(noise_epsilon=8.0, noise_corrupt=0.2, noise="gaussian"),
     "exact_pairs, hidden": ExactPairs(suppress_below=4),
     "rr_pairs": RRPairs(keep=0.6),
     "rr_each_attribute": RREachAttribute(keep=0.6),
@@ -102,6 +104,7 @@ def test_each_published_cell_is_the_answer(kind, folders):
                 assert low <= truth(text) <= high
                 assert low < high
                 assert "hidden" in answer.how
+                assert "three attributes or more may leave less room" in answer.how
             elif kind == "exact_pairs, hidden":
                 assert (answer.source, answer.count) == ("exact counts", value)
             else:
@@ -141,18 +144,59 @@ def test_compound_conditions_lie_within_their_limits(kind, level, folders):
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
-def test_three_attributes_are_estimated_or_refused_in_one_line(kind, folders):
+def test_three_attributes_are_estimated_or_bounded(kind, folders):
+    """Once refused where a folder holds tables of pairs, which say much of three together."""
     _, folder = folders(kind)
     text = "a0 = v1 and a1 = v0 and a2 = v1"
+    answer = ask(folder, text)
+    low, high = answer.interval
     if kind in RECORDS_KEPT:
-        answer = ask(folder, text)
         assert answer.source == "reports"
         assert "from the reports on these 3 attributes" in answer.how
-        assert answer.interval[0] <= answer.count <= answer.interval[1]
+        assert low <= answer.count <= high
         return
-    with pytest.raises(InputError, match=r"cannot be told|nobody reported") as told:
-        ask(folder, text)
+    assert (answer.source, answer.count, answer.share) == ("bounds", None, None)
+    assert answer.how.startswith("No published table holds these 3 attributes together.")
+    assert 0 <= low <= truth(text) <= high <= 30
+    assert answer.certain == (kind in ("exact_pairs", "exact_pairs, hidden"))
+    assert answer.certain != ("Bonferroni" in answer.how)
+    said = answer_lines(answer)[0]
+    assert ("for sure" in said) == answer.certain
+    assert high < 30 or kind == "exact_pairs, hidden"
+    among_pairs = [ask(folder, part).interval[1] for part in text_pairs(text)]
+    assert high <= min(among_pairs) + 1e-9 or not answer.certain
+
+
+def text_pairs(text):
+    return [" and ".join(two) for two in itertools.combinations(text.split(" and "), 2)]
+
+
+def test_bounds_of_exact_counts_are_within_those_of_their_classes(folders):
+    """All tables of 30 people over the classes with the published pairs: one number tells them."""
+    _, folder = folders("exact_pairs")
+    records = np.array(RECORDS)
+    here = records.copy()
+    here[:, 1] = np.minimum(records[:, 1], 1)  # a1 in (v1, v2) is one class
+    table = np.zeros((2, 2, 2), dtype=int)
+    np.add.at(table, tuple(here.T), 1)
+    signs = np.array([1, -1])
+    moved = np.multiply.outer(np.multiply.outer(signs, signs), signs)
+    possible = [
+        int((table + t * moved)[1, 0, 1]) for t in range(-30, 31) if (table + t * moved).min() >= 0
+    ]
+    low, high = ask(folder, "a0 = v1 and a1 = v0 and a2 = v1").interval
+    assert min(possible) <= low <= high <= max(possible)
+
+
+def test_what_is_too_wide_to_be_bounded_is_refused_in_one_line(tmp_path):
+    sizes = (2,) * 13
+    records = random_records(4, sizes, seed=1)
+    simulate(make_study(4, sizes, protocol=ExactPairs()), records, seed=1).save(tmp_path / "run")
+    parts = [f"a{k} = v0" for k in range(13)]
+    with pytest.raises(InputError, match="too wide") as told:
+        ask(tmp_path / "run", " and ".join(parts))
     assert "\n" not in str(told.value)
+    assert ask(tmp_path / "run", " and ".join(parts[:4])).certain
 
 
 def test_what_does_not_matter_is_not_asked(folders):
@@ -274,6 +318,10 @@ def test_counts_of_a_protocol_of_one_s_own_are_counts():
     assert (found.count, found.share, found.certain) == (3.0, 0.3, True)
     noisy = of_a_count_table(standard_errors=(1.0, 1.0))
     assert (noisy.count, noisy.share, noisy.certain) == (3.0, 0.3, False)
+    assert noisy.interval is None
+    limited = of_a_count_table(standard_errors=(1.0, 1.0), low=(1.1, 5.0), high=(4.9, 9.0))
+    assert (limited.count, limited.interval, limited.population) == (3.0, (1.1, 4.9), None)
+    assert "with its published limits" in limited.how
 
 
 @pytest.mark.parametrize(

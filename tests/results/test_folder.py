@@ -16,8 +16,9 @@ from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results.folder import check_folder, write_folder, write_results
-from mpc_rr.results.transcript import cost_document
+from mpc_rr.results.folder import Safe, check_folder, write_folder, write_results
+from mpc_rr.results.transcript import cost_document, transcript_lines
+from mpc_rr.results.verification import publish_anew
 from mpc_rr.running import run_study
 from mpc_rr.simulation.faults import Faults, PartyFault
 
@@ -114,6 +115,11 @@ def test_a_folder_that_is_in_use_is_told_before_the_study(tmp_path):
     (tmp_path / "out" / "x").touch()
     with pytest.raises(InputError, match="exists already"):
         check_folder(tmp_path / "out")
+    for leads_to in ("nowhere", "empty"):
+        (tmp_path / "empty").mkdir(exist_ok=True)
+        (tmp_path / f"to {leads_to}").symlink_to(tmp_path / leads_to)
+        with pytest.raises(InputError, match="is a link; name a folder"):
+            check_folder(tmp_path / f"to {leads_to}")
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be written"):
         check_folder(tmp_path / "file" / "out")
@@ -123,6 +129,31 @@ def test_an_empty_folder_is_filled(tmp_path):
     (tmp_path / "out").mkdir()
     write_folder({"a/b.txt": "x"}, tmp_path / "out")
     assert (tmp_path / "out" / "a" / "b.txt").read_text() == "x"
+
+
+@pytest.mark.parametrize("leads_to", ["nowhere", "a folder"])
+def test_a_link_of_the_name_of_the_unfinished_folder_is_left_alone(result, tmp_path, leads_to):
+    """Once one that led nowhere made a study that was done end with "File exists"."""
+    link, elsewhere = tmp_path / "out.unfinished", tmp_path / "elsewhere"
+    link.symlink_to(elsewhere)
+    if leads_to == "a folder":
+        elsewhere.mkdir()
+    safe = Safe(tmp_path / "out")
+    safe.keep(result)
+    assert safe.place.path.parent == tmp_path
+    write_results(result, tmp_path / "out", safe)
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.json"))
+    assert link.is_symlink()
+    assert {path.name for path in tmp_path.iterdir()} - {"elsewhere"} == {"out", link.name}
+    assert not elsewhere.exists() or not any(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize("name", ["../x.csv", "tables/../../x.csv", "/tmp/mpc-rr-x.csv"])
+def test_nothing_is_written_outside_a_folder(tmp_path, name):
+    with pytest.raises(ResultsError, match="would be outside"):
+        write_folder({"tables/y.csv": "y", name: "x"}, tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+    assert not Path("/tmp/mpc-rr-x.csv").exists()
 
 
 def full_disk(tmp_path):
@@ -147,6 +178,64 @@ def test_a_full_disk_leaves_no_half_folder(tmp_path):
         assert list(place.iterdir()) == []
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+def full(monkeypatch, *places):
+    """Disks on which there is room for ten bytes of each file."""
+    write = Path.write_bytes
+
+    def write_bytes(path, content):
+        if any(path.is_relative_to(place) for place in places):
+            write(path, content[:10])
+            raise OSError(28, "No space left on device")
+        return write(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", write_bytes)
+
+
+@pytest.fixture
+def places(monkeypatch, tmp_path):
+    """Where results are to be, and where temporary files are."""
+    wanted, temporary = tmp_path / "wanted", tmp_path / "temporary"
+    for place in (wanted, temporary):
+        place.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    return wanted, temporary
+
+
+def test_what_was_received_is_kept_elsewhere_if_there_is_no_room(result, monkeypatch, places):
+    """Once half a folder stayed, and the transcript was lost when all had heard of the result."""
+    wanted, temporary = places
+    full(monkeypatch, wanted)
+    safe = Safe(wanted / "out")
+    safe.keep(result)
+    with pytest.raises(ResultsError, match=f"what was received is in {safe.place.path}"):
+        write_results(result, wanted / "out", safe)
+    assert not [*wanted.iterdir()]
+    assert [*temporary.iterdir()] == [safe.place.path]
+    kept = (safe.place.path / "transcript.jsonl").read_text()
+    assert kept == transcript_lines(result.outcome.transcript)
+    assert publish_anew(safe.place.path, temporary / "out") == result.publication
+
+
+def test_if_there_is_room_again_the_folder_is_where_it_should_be(result, monkeypatch, places):
+    wanted, temporary = places
+    safe = Safe(wanted / "out")
+    with monkeypatch.context() as meanwhile:
+        full(meanwhile, wanted)
+        safe.keep(result)
+    write_results(result, wanted / "out", safe)
+    assert [*wanted.iterdir()] == [wanted / "out"]
+    assert not [*temporary.iterdir()]
+
+
+def test_if_there_is_room_nowhere_that_is_told_and_nothing_stays(result, monkeypatch, places):
+    full(monkeypatch, *places)
+    safe = Safe(places[0] / "out")
+    safe.keep(result)
+    with pytest.raises(ResultsError, match="the transcript could not be kept anywhere, and is"):
+        write_results(result, places[0] / "out", safe)
+    assert not [path for place in places for path in place.iterdir()]
 
 
 def test_when_results_cannot_be_written_they_are_printed(tmp_path):

@@ -32,7 +32,7 @@ from mpc_rr.network.lifecycle import (
 )
 from mpc_rr.network.sealed import write
 from mpc_rr.network.session import Limits
-from mpc_rr.network.session.coordinator import RULES
+from mpc_rr.network.session.coordinator import RULES, CoordinatorSession
 from mpc_rr.network.session.replay import ReplaySession
 from mpc_rr.protocols.collection import Answer, AnswersTaken
 from mpc_rr.protocols.exact_pairs import ExactPairs
@@ -42,7 +42,9 @@ from mpc_rr.publication.parts import Absence, Participation
 from mpc_rr.publication.reports import Collected
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results import closing, earlier
+from mpc_rr.results import folder as results_folder
 from mpc_rr.results import verification as v
+from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.closing import sha256_of
 from mpc_rr.results.folder import write_results
@@ -170,6 +172,15 @@ def test_a_run_without_a_seed_is_the_coordinators_word(forger):
     forged.result["seed"] = None
     why = judged(forged.save(), "not confirmable")[v.SECRETS]
     assert "that there was no seed is the coordinator's word" in why
+
+
+def test_without_a_closing_statement_it_is_nobodys_word(forger):
+    """Whoever removed the seed and the statement that named it had a simulation called a secret
+    computation, by the coordinator's word."""
+    forged = forger("reports")
+    forged.result["seed"] = None
+    why = judged(forged.save(closed=False), "not confirmable")[v.SECRETS]
+    assert "whoever passed the folder on may have removed both" in why
 
 
 def test_nobody_confirmed_is_not_confirmed(forger):
@@ -934,3 +945,27 @@ def test_a_text_that_is_read_as_no_number_is_refused(folders, tmp_path, word, pl
     (folder / "study.json").write_text(json.dumps(document))
     with pytest.raises(InputError, match=f"study.json is damaged: {place}: must be a finite"):
         v.verify(folder)
+
+
+def test_full_reports_of_rules_3_are_verified_by_the_estimator_of_then(tmp_path, monkeypatch):
+    """Nothing but the rules that it names tells it from a folder of now that has other tables."""
+    scenario = make_scenario(
+        random_records(30, (3, 2, 2), seed=1), (3, 2, 2), protocol=RRIndependent(keep=0.8)
+    )
+
+    def made(rules):
+        for module in (closing, results_folder):
+            monkeypatch.setattr(module, "RULES", rules)
+        monkeypatch.setattr(CoordinatorSession, "rules", rules)
+        write_results(run_study(scenario, transport="memory", seed=SEED), tmp_path / str(rules))
+        return tmp_path / str(rules)
+
+    then, now = made(3), made(RULES)
+    tables = [read_askable(folder).estimates.pair_tables[0, 1] for folder in (then, now)]
+    assert abs(tables[0] - tables[1]).max() > 1e-4
+    assert judged(then, "contradicted") == judged(now, "contradicted") == {}
+    assert v.PUBLISHED in judged(then, "confirmed")
+    document = json.loads((now / "result.json").read_text())
+    document["rules"] = 3
+    (now / "result.json").write_text(json.dumps(document))
+    assert v.PUBLISHED in judged(now, "contradicted")

@@ -1,6 +1,7 @@
 """One HTML file that stands alone and hides nothing it should show."""
 
 import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -9,18 +10,27 @@ import pytest
 from helpers import make_scenario, random_records
 
 from mpc_rr.errors import InputError
+from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
+from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.results.folder import write_results
+from mpc_rr.publication.parts import Axis, Column, Listing, Publication, Table
+from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.running import run_study
+from mpc_rr.schema import Schema
+from mpc_rr.show.brief import brief
+from mpc_rr.show.charts import TICKS, _round_step
+from mpc_rr.show.fragment import fragment
 from mpc_rr.show.report import report
-from mpc_rr.show.words import _between
+from mpc_rr.show.words import Words, _between
 from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study.file import load_scenario
 
 SIZES = (2, 3, 2)
 RECORDS = random_records(30, SIZES, seed=3)
+WORDS = Words(make_scenario(RECORDS, SIZES).study.schema)
 
 
 def finished(folder, protocol, **options):
@@ -29,6 +39,19 @@ def finished(folder, protocol, **options):
     scenario = msgspec.structs.replace(scenario, study=study)
     write_results(run_study(scenario, transport="memory", seed=2), folder)
     return folder
+
+
+def test_the_report_shows_which_numbers_were_counted_as_an_answer(tmp_path):
+    scenario = make_scenario(RECORDS, SIZES, protocol=RRIndependent(keep=0.6))
+    first, *others = scenario.study.schema.attributes
+    poverty = msgspec.structs.replace(first, bins=(0.0, 73500.0, math.inf))
+    schema = Schema((poverty, *others))
+    study = msgspec.structs.replace(scenario.study, schema=schema)
+    scenario = msgspec.structs.replace(scenario, study=study)
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    low, high = first.categories
+    counted = f"Counted as “{low}”: 0 and above, below 73500; “{high}”: 73500 and above"
+    assert report(tmp_path / "run").count(counted) == 2  # among the questions, and by the chart
 
 
 class Checker(HTMLParser):
@@ -43,12 +66,12 @@ class Checker(HTMLParser):
 @pytest.mark.parametrize(
     ("protocol", "shows"),
     [
-        (ExactPairs(), ["none: exact counts", "<h2>Tables</h2>", "a0 by a1"]),
-        (RRViews(epsilon=2.0), ["<h2>Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
+        (ExactPairs(), ["none: exact counts", ">Tables</h2>", "a0 by a1"]),
+        (RRViews(epsilon=2.0), [">Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
         (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± 4.0</span>"]),
         (
             RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
-            ["<h2>Clusters</h2>", "Estimated shares", "rr_each_attribute"],
+            [">Clusters</h2>", "Estimated shares", "rr_each_attribute"],
         ),
     ],
     ids=["exact", "views", "noise", "clusters"],
@@ -78,7 +101,7 @@ def test_in_a_simulation_the_truth_stands_beside_it(tmp_path):
 def test_failed_and_incomplete_studies_have_a_report_too(tmp_path):
     faults = Faults(silent=(PartyFault("party-03", "view_answer"),))
     text = report(finished(tmp_path / "a", RRViews(epsilon=2.0), faults=faults))
-    assert "<h2>Aborted</h2>" in text
+    assert ">Aborted</h2>" in text
     text = report(finished(tmp_path / "b", RRViews(epsilon=2.0), faults=faults, minimum=20))
     assert "did not answer" in text
 
@@ -116,4 +139,99 @@ def test_noisy_counts_are_not_said_to_give_anybody_away(tmp_path):
 @pytest.mark.parametrize("end", [1e308, -1e308, 2.0**53, -(2.0**53), 2**63])
 def test_limits_of_any_size_can_be_shown(end):
     """A number in somebody's result.json brought the report to a traceback."""
-    assert _between(end, end) == "…".join([f"{end:.2f}".replace("-", "−")] * 2)
+    assert _between(end, end) == "…".join([f"{end:,.1f}".replace("-", "−")] * 2)
+
+
+def test_shares_of_blocks_are_drawn_with_their_limits(tmp_path):
+    blocks = finished(tmp_path / "run", BlockAggregation(p=0.5, floor=0.5, block=10))
+    text = report(blocks)
+    start = text.index(">Estimated shares, with 95 % intervals</h2>")
+    shares = text[start : text.index("<h2 ", start + 1)]
+    assert shares.count("<svg") == len(SIZES)
+    assert "±" not in shares
+
+
+@pytest.mark.parametrize("drawn", [True, False])
+def test_what_follows_plus_or_minus_is_said(tmp_path, drawn):
+    """Also of shares that are not drawn; then no intervals are promised."""
+    folder = read_folder(finished(tmp_path / "run", RRIndependent(keep=0.6)))
+    found = folder.file.publication
+    found = msgspec.structs.replace(found, figures=found.figures if drawn else (), listings=())
+    text = fragment(found, Words(folder.definition.schema), {})
+    start = text.index("<h2>Estimated shares")
+    shares = text[start : text.find("<h2>", start + 1)]
+    assert ("with 95 % intervals</h2>" in shares) == drawn
+    assert ("± standard error." in shares) == ("± " in shares) == (not drawn)
+
+
+def test_what_was_found_comes_first_and_is_said_in_sentences(tmp_path):
+    scenario = load_scenario("quickstart")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    text = report(tmp_path / "run")
+    heads = re.findall(r'<h2 id="s\d+">([^<]*)</h2>', text)
+    first = ["What was found", "How strongly each pair of answers depends on each other", "Tables"]
+    assert heads[:3] == first
+    assert heads.index("Who took part") > heads.index("Tables")
+    assert [*re.findall(r'<a href="#s\d+">([^<]*)</a>', text)] == heads
+    assert "“car” and “way_to_work” depend on each other (V = 0.81, at least 0.56)." in text
+    assert "50 of 50 respondents (100%)" in text
+
+
+def dependences(*rows):
+    names = ("attribute_1", "attribute_2", "measure", "value", "verdict")
+    columns = tuple(Column(name=name, label="") for name in names)
+    return Publication(listings=(Listing(name="dependence", title="", columns=columns, rows=rows),))
+
+
+def test_only_what_can_be_told_is_said_in_sentences():
+    told = [("a", "b", "r", -0.5, "at least 0.20"), ("a", "c", "V", None, "cannot be told")]
+    (said,) = brief(dependences(*told), WORDS)
+    assert said.startswith(
+        "“a” and “b” depend on each other (r = −0.50, at least 0.20): the higher"
+    )
+    assert said.endswith("the one, the lower the other.")
+    (nothing,) = brief(dependences(told[1]), WORDS)
+    assert nothing.startswith("Of no two questions can it be told")
+    assert brief(Publication(), WORDS) == []
+
+
+@pytest.mark.parametrize(("second_high", "said"), [(0.4, 1), (0.55, 0)])
+def test_an_answer_is_called_the_commonest_only_where_no_other_may_be(second_high, said):
+    axis = Axis(attribute="car", categories=("no", "yes"))
+    table = Table(
+        name="car", axes=(axis,), kind="share",
+        values=(0.65, 0.35), low=(0.5, 0.2), high=(0.8, second_high),
+    )  # fmt: skip
+    found = brief(Publication(tables=(table,)), WORDS)
+    assert len(found) == said
+
+
+@pytest.mark.parametrize(
+    ("largest", "kind", "end"),
+    [(0.77, "share", 0.8), (0.31, "share", 0.4), (0.012, "share", 0.02), (7, "count", 8),
+     (1.0, "share", 1.0), (40, "count", 40), (41, "count", 80)],
+)  # fmt: skip
+def test_scales_end_at_round_numbers_above_everything(largest, kind, end):
+    assert TICKS * _round_step(largest / TICKS, kind) == pytest.approx(end)
+
+
+def test_tables_that_are_known_have_margins_and_others_have_none(tmp_path):
+    text = report(finished(tmp_path / "exact", ExactPairs()))
+    assert text.count('<th scope="row">all</th>') == 3
+    assert '<th scope="row">all</th>' not in report(finished(tmp_path / "rr", RRViews(epsilon=2)))
+
+
+def test_a_release_is_shown_and_whose_names_stand_in_a_file_is_not(tmp_path):
+    scenario = load_scenario("hidden_in_groups")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    text = report(tmp_path / "run")
+    assert "release.csv" in text
+    assert "(8 rows)" in text
+    assert all(f"party-{k}" not in text for k in range(1, 9))
+
+
+def test_a_file_that_is_gone_leaves_a_report(tmp_path):
+    scenario = load_scenario("hidden_in_groups")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    (tmp_path / "run" / "release.csv").unlink()
+    assert "Records, the first of them" not in report(tmp_path / "run")
