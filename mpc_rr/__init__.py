@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from mpc_rr.anonymization.risk import linkage as linkage
     from mpc_rr.anonymization.risk import protection as protection
     from mpc_rr.anonymization.table import Microdata as Microdata
+    from mpc_rr.comparing.comparing import compare as compare
+    from mpc_rr.comparing.side_by_side import SideBySide as SideBySide
     from mpc_rr.crypto.admission import SigningKey as SigningKey
+    from mpc_rr.curator.estimates import RandomizedFile as RandomizedFile
+    from mpc_rr.curator.estimates import read_randomized as read_randomized
+    from mpc_rr.curator.randomizing import Randomized as Randomized
+    from mpc_rr.curator.randomizing import randomize_frame as randomize_frame
     from mpc_rr.errors import DataError as DataError
     from mpc_rr.errors import Dropout as Dropout
     from mpc_rr.errors import InputError as InputError
@@ -49,13 +55,28 @@ if TYPE_CHECKING:
     from mpc_rr.estimation.distribution import project_to_simplex as project_to_simplex
     from mpc_rr.estimation.distribution import unbiased as unbiased
     from mpc_rr.estimation.domain import Domain as Domain
+    from mpc_rr.estimation.expressions import Expression as Expression
+    from mpc_rr.estimation.expressions import Score as Score
+    from mpc_rr.estimation.expressions import categories as categories
+    from mpc_rr.estimation.expressions import correlation as correlation
+    from mpc_rr.estimation.expressions import covariance as covariance
+    from mpc_rr.estimation.expressions import linear as linear
+    from mpc_rr.estimation.expressions import logistic as logistic
+    from mpc_rr.estimation.expressions import mean as mean
+    from mpc_rr.estimation.expressions import median as median
+    from mpc_rr.estimation.expressions import midpoints as midpoints
+    from mpc_rr.estimation.expressions import quantile as quantile
+    from mpc_rr.estimation.expressions import score as score
+    from mpc_rr.estimation.expressions import share as share
+    from mpc_rr.estimation.expressions import standard_deviation as standard_deviation
+    from mpc_rr.estimation.expressions import table as table
+    from mpc_rr.estimation.expressions import variance as variance
     from mpc_rr.estimation.kronecker import Kronecker as Kronecker
     from mpc_rr.estimation.latent import latent_classes as latent_classes
     from mpc_rr.estimation.matrix import Dense as Dense
     from mpc_rr.estimation.matrix import DistanceWeighted as DistanceWeighted
     from mpc_rr.estimation.matrix import KeepOrUniform as KeepOrUniform
     from mpc_rr.estimation.pairs import PairLayout as PairLayout
-    from mpc_rr.estimation.planning import plan as plan
     from mpc_rr.estimation.raking import adjust as adjust
     from mpc_rr.estimation.suppression import suppress as suppress
     from mpc_rr.estimation.tables import TreeModel as TreeModel
@@ -67,8 +88,10 @@ if TYPE_CHECKING:
     from mpc_rr.network.envelope import Way as Way
     from mpc_rr.network.session.coordinator import CoordinatorSession as CoordinatorSession
     from mpc_rr.network.session.party import PartySession as PartySession
+    from mpc_rr.planning.plans import plan as plan
     from mpc_rr.privacy.costs import Privacy as Privacy
     from mpc_rr.privacy.disclosures import Disclosure as Disclosure
+    from mpc_rr.privacy.disclosures import ExactNumbers as ExactNumbers
     from mpc_rr.privacy.disclosures import ExactSum as ExactSum
     from mpc_rr.privacy.disclosures import InGroup as InGroup
     from mpc_rr.privacy.disclosures import Masked as Masked
@@ -78,18 +101,22 @@ if TYPE_CHECKING:
     from mpc_rr.privacy.disclosures import SubsetSelection as SubsetSelection
     from mpc_rr.privacy.disclosures import Told as Told
     from mpc_rr.privacy.disclosures import Unstated as Unstated
+    from mpc_rr.privacy.gaussian_shares import GaussianShares as GaussianShares
     from mpc_rr.privacy.graph_parameters import GraphParameters as GraphParameters
     from mpc_rr.privacy.graph_parameters import graph_parameters_for as graph_parameters_for
     from mpc_rr.privacy.ledger import Ledger as Ledger
     from mpc_rr.privacy.noise import NoiseShares as NoiseShares
     from mpc_rr.protocols.block_aggregation import BlockAggregation as BlockAggregation
+    from mpc_rr.protocols.budgets import Own as Own
     from mpc_rr.protocols.collaborative_k_anonymity import (
         CollaborativeKAnonymity as CollaborativeKAnonymity,
     )
     from mpc_rr.protocols.collaborative_masking import CollaborativeMasking as CollaborativeMasking
+    from mpc_rr.protocols.exact_moments import ExactMoments as ExactMoments
     from mpc_rr.protocols.exact_pairs import ExactPairs as ExactPairs
     from mpc_rr.protocols.interface import StudyProtocol as StudyProtocol
     from mpc_rr.protocols.lambda_randomization import LambdaRandomization as LambdaRandomization
+    from mpc_rr.protocols.prospects import Prospect as Prospect
     from mpc_rr.protocols.registry import load_plugin as load_plugin
     from mpc_rr.protocols.registry import register as register
     from mpc_rr.protocols.rr_clusters import RRClusters as RRClusters
@@ -99,6 +126,8 @@ if TYPE_CHECKING:
     from mpc_rr.protocols.rr_pairs import RRPairs as RRPairs
     from mpc_rr.protocols.rr_views import RRViews as RRViews
     from mpc_rr.publication.answers import Answer as Answer
+    from mpc_rr.publication.computing import Computed as Computed
+    from mpc_rr.publication.ending import Computation as Computation
     from mpc_rr.publication.ending import Draft as Draft
     from mpc_rr.publication.ending import Ending as Ending
     from mpc_rr.publication.ending import Setting as Setting
@@ -118,8 +147,10 @@ if TYPE_CHECKING:
     from mpc_rr.publication.parts import Quantity as Quantity
     from mpc_rr.publication.parts import Sheet as Sheet
     from mpc_rr.publication.parts import Table as Table
+    from mpc_rr.results.asking import read_weights as read_weights
     from mpc_rr.results.claims import Claim as Claim
     from mpc_rr.results.claims import Contradicted as Contradicted
+    from mpc_rr.results.export import export as export
     from mpc_rr.results.folder import read_folder as read_folder
     from mpc_rr.running import Run as Run
     from mpc_rr.running import coordinate_study as coordinate_study
@@ -128,6 +159,7 @@ if TYPE_CHECKING:
     from mpc_rr.running import simulate as simulate
     from mpc_rr.running import simulate_async as simulate_async
     from mpc_rr.running import take_part as take_part
+    from mpc_rr.running.run import compute as compute
     from mpc_rr.running.run import query as query
     from mpc_rr.running.run import verify as verify
     from mpc_rr.schema import Attribute as Attribute
@@ -156,7 +188,11 @@ _NAMES = {
     "permuted",
     "mpc_rr.anonymization.risk": "information_loss linkage protection",
     "mpc_rr.anonymization.table": "Microdata",
+    "mpc_rr.comparing.comparing": "compare",
+    "mpc_rr.comparing.side_by_side": "SideBySide",
     "mpc_rr.crypto.admission": "SigningKey",
+    "mpc_rr.curator.estimates": "RandomizedFile read_randomized",
+    "mpc_rr.curator.randomizing": "Randomized randomize_frame",
     "mpc_rr.errors": "DataError Dropout InputError Misconduct MpcRrError Refused ScenarioError",
     "mpc_rr.estimation.blocks": "independence_test",
     "mpc_rr.estimation.clusters": "merge_clusters",
@@ -164,11 +200,12 @@ _NAMES = {
     "mpc_rr.estimation.designs": "Design Fitted rr_clusters rr_independent rr_joint",
     "mpc_rr.estimation.distribution": "maximum_likelihood project_to_simplex unbiased",
     "mpc_rr.estimation.domain": "Domain",
+    "mpc_rr.estimation.expressions": "Expression Score categories correlation covariance linear "
+    "logistic mean median midpoints quantile score share standard_deviation table variance",
     "mpc_rr.estimation.kronecker": "Kronecker",
     "mpc_rr.estimation.latent": "latent_classes",
     "mpc_rr.estimation.matrix": "Dense DistanceWeighted KeepOrUniform",
     "mpc_rr.estimation.pairs": "PairLayout",
-    "mpc_rr.estimation.planning": "plan",
     "mpc_rr.estimation.raking": "adjust",
     "mpc_rr.estimation.suppression": "suppress",
     "mpc_rr.estimation.tables": "TreeModel best_pair_tables",
@@ -177,18 +214,23 @@ _NAMES = {
     "mpc_rr.network.envelope": "Message Way",
     "mpc_rr.network.session.coordinator": "CoordinatorSession",
     "mpc_rr.network.session.party": "PartySession",
+    "mpc_rr.planning.plans": "plan",
     "mpc_rr.privacy.costs": "Privacy",
-    "mpc_rr.privacy.disclosures": "Disclosure ExactSum InGroup Masked NoisySum "
+    "mpc_rr.privacy.disclosures": "Disclosure ExactNumbers ExactSum InGroup Masked NoisySum "
     "RandomizedResponse RandomizedSum SubsetSelection Told Unstated",
+    "mpc_rr.privacy.gaussian_shares": "GaussianShares",
     "mpc_rr.privacy.graph_parameters": "GraphParameters graph_parameters_for",
     "mpc_rr.privacy.ledger": "Ledger",
     "mpc_rr.privacy.noise": "NoiseShares",
     "mpc_rr.protocols.block_aggregation": "BlockAggregation",
+    "mpc_rr.protocols.budgets": "Own",
     "mpc_rr.protocols.collaborative_k_anonymity": "CollaborativeKAnonymity",
     "mpc_rr.protocols.collaborative_masking": "CollaborativeMasking",
+    "mpc_rr.protocols.exact_moments": "ExactMoments",
     "mpc_rr.protocols.exact_pairs": "ExactPairs",
     "mpc_rr.protocols.interface": "StudyProtocol",
     "mpc_rr.protocols.lambda_randomization": "LambdaRandomization",
+    "mpc_rr.protocols.prospects": "Prospect",
     "mpc_rr.protocols.registry": "load_plugin register",
     "mpc_rr.protocols.rr_clusters": "RRClusters",
     "mpc_rr.protocols.rr_each_attribute": "RREachAttribute",
@@ -197,16 +239,19 @@ _NAMES = {
     "mpc_rr.protocols.rr_pairs": "RRPairs",
     "mpc_rr.protocols.rr_views": "RRViews",
     "mpc_rr.publication.answers": "Answer",
-    "mpc_rr.publication.ending": "Draft Ending Setting",
+    "mpc_rr.publication.computing": "Computed",
+    "mpc_rr.publication.ending": "Computation Draft Ending Setting",
     "mpc_rr.publication.named": "NamedAdjustment NamedEstimates adjust_by_name count_table "
     "dependences_by_name",
     "mpc_rr.publication.parts": "Axis Column Figure Finding Listing Note Participation Publication "
     "Quantity Sheet Table",
+    "mpc_rr.results.asking": "read_weights",
     "mpc_rr.results.claims": "Claim Contradicted",
+    "mpc_rr.results.export": "export",
     "mpc_rr.results.folder": "read_folder",
     "mpc_rr.running": "Run coordinate_study run_study run_study_async simulate simulate_async "
     "take_part",
-    "mpc_rr.running.run": "query verify",
+    "mpc_rr.running.run": "compute query verify",
     "mpc_rr.schema": "Attribute Record Schema",
     "mpc_rr.show.report": "report",
     "mpc_rr.simulation.faults": "Faults PartyFault",

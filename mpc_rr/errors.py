@@ -14,6 +14,7 @@
     └── StudyError            the study could not be finished                    (exit code 1)
         ├── Refused           the coordinator did not admit this party, or this party declined
         ├── Dropout           somebody stayed silent past a deadline
+        │   └── Unheard       … or was drowned in a flood: nobody is to blame
         ├── Misconduct        somebody sent what an honest agent never sends
         └── Aborted           the coordinator's signed verdict: no result; the blame is its word
 
@@ -91,6 +92,24 @@ class Declined(Refused):
 class Dropout(StudyError):
     """Somebody stayed silent past a deadline."""
 
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """From whom nothing has come."""
+        return self.culprits
+
+
+class Unheard(Dropout):
+    """Far more came in than a study's messages: who is missing may have spoken. Nobody is named."""
+
+    def __init__(self, message: str, missing: Iterable[str]) -> None:
+        super().__init__(message)
+        self._missing = tuple(sorted(set(missing)))
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """From whom nothing has got through."""
+        return self._missing
+
 
 class Misconduct(StudyError):
     """Somebody sent what an honest agent never sends."""
@@ -159,7 +178,7 @@ def _stacked(text: str) -> set[int]:
     for place, character in enumerate(text):
         if character in JOINERS:
             continue
-        parts = [unicodedata.category(c) in ("Mn", "Me") for c in _decomposed(character)]
+        parts = [unicodedata.category(c)[0] == "M" for c in _decomposed(character)]
         marks = sum(parts) + (marks if parts[0] else 0)
         if parts[0] and marks > MOST_MARKS:
             found.add(place)

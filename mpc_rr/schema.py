@@ -4,6 +4,7 @@ import difflib
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -39,6 +40,10 @@ def text_fault(text: Text) -> str | None:
     if not all(word.strip() for word in words):
         return "it must not be empty"
     return None
+
+
+def _repeated(words: Sequence[str]) -> set[str]:
+    return {word for word, count in Counter(words).items() if count > 1}
 
 
 def _languages(texts: Mapping[str, Text] | None) -> set[str]:
@@ -80,6 +85,11 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The question as people are asked it."""
     labels: dict[str, Text] | None = None
     """What people read instead of a category, by category."""
+    joins: dict[str, tuple[str, ...]] | None = None
+    """Finer answers that are told as one of the categories, by category: nothing else leaves the
+    respondent (003 §4)."""
+    clip: Literal["top", "bottom", "both"] | None = None
+    """Of a numeric question: at which end numbers beyond the range count as its last one."""
 
     @property
     def answer_codes(self) -> tuple[int, ...]:
@@ -105,28 +115,45 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             for part in ("lowest", "highest", "step"):  # 0 and 0.0 are the same study
                 msgspec.structs.force_setattr(self, part, float(getattr(self, part)))
             return
-        if any(part is not None for part in (self.lowest, self.highest, self.step)):
+        if any(part is not None for part in (self.lowest, self.highest, self.step, self.clip)):
             raise SchemaError(
-                f'attribute {self.name!r}: lowest, highest and step go with type = "numeric"'
+                f'attribute {self.name!r}: lowest, highest, step and clip go with type = "numeric"'
             )
         if len(self.categories) < 2:
             raise SchemaError(f"attribute {self.name!r}: at least two categories are needed")
         if any(not c or c != c.strip() for c in self.categories):
             raise SchemaError(f"attribute {self.name!r}: a category must not be empty or padded")
-        repeated = {c for c in self.categories if self.categories.count(c) > 1}
+        repeated = _repeated(self.categories)
         if repeated:
             raise SchemaError(f"attribute {self.name!r}: category {min(repeated)!r} is given twice")
         if self.missing is not None and self.missing not in self.categories:
             raise SchemaError(f"attribute {self.name!r}: missing must be one of its categories")
         if self.bins is not None:
             self._check_bins(self.bins)
+        self._check_joins(self.joins or {})
+
+    def _check_joins(self, joins: Mapping[str, tuple[str, ...]]) -> None:
+        """Every finer answer is told as one category."""
+        where = f"attribute {self.name!r}: joins"
+        if joins and self.bins is not None:
+            raise SchemaError(f"{where}: numbers are joined by wider bins")
+        for category, finer in joins.items():
+            if category not in self.categories or category == self.missing:
+                raise SchemaError(f"{where}: {category!r} is no category that can be answered")
+            if not finer or any(not text or text != text.strip() for text in finer):
+                raise SchemaError(f"{where}: an answer must not be empty or padded")
+        every = [text for finer in joins.values() for text in finer]
+        twice = _repeated(every) | (set(every) & set(self.categories))
+        if twice:
+            raise SchemaError(f"{where}: {min(twice)!r} is two answers")
 
     def _check_words(self) -> None:
         """Labels and questions say something, and labels are those of categories."""
         where = f"attribute {self.name!r}"
         given = {"label": self.label, "question": self.question}
+        known = set(self.categories) if self.labels else set()
         for category, words in (self.labels or {}).items():
-            if category not in self.categories:
+            if category not in known:
                 raise SchemaError(f"{where}: labels names {category!r}, which is no category of it")
             given[f"labels.{key(category)}"] = words
         for field, text in given.items():
@@ -171,8 +198,10 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_grid(self) -> None:
         where = f"attribute {self.name!r}"
-        if self.categories or self.bins is not None:
-            raise SchemaError(f"{where}: a numeric attribute has no categories and no bins")
+        if self.categories or self.bins is not None or self.joins:
+            raise SchemaError(
+                f"{where}: a numeric attribute has no categories, no joins and no bins"
+            )
         low, high, step = self.lowest, self.highest, self.step
         if low is None or high is None or step is None:
             raise SchemaError(f"{where}: a numeric attribute needs lowest, highest and step")
@@ -236,7 +265,26 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return ", ".join(self.categories)
         highest = self.number(self._numbers - 1)
         grid = f"{self.lowest:.15g} to {highest:.15g} in steps of {self.step:.15g}"
+        if self.clip in ("bottom", "both"):
+            grid += f"; less counts as {self.lowest:.15g}"
+        if self.clip in ("top", "both"):
+            grid += f"; more counts as {highest:.15g}"
         return grid if self.missing is None else f"{grid}, or {quoted(self.missing)}"
+
+    @property
+    def intervals(self) -> dict[str, str]:
+        """Which numbers, to the last digit, or finer answers are counted as each category."""
+        if self.joins:
+            return {c: f"also {all_quoted(finer)}" for c, finer in self.joins.items()}
+        edges = list(itertools.pairwise(self.bins or ()))
+        found = {}
+        for place, (category, (low, high)) in enumerate(zip(self.categories, edges, strict=False)):
+            ends = [] if math.isinf(low) else [f"{_exactly(low)} and above"]
+            if not math.isinf(high):
+                last = place == len(edges) - 1
+                ends.append(f"{'up to' if last else 'below'} {_exactly(high)}")
+            found[category] = ", ".join(ends) or "any number"
+        return found
 
     def text(self, code: int) -> str:
         """An answer as people write it."""
@@ -266,22 +314,37 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.lowest is not None and self.step is not None:
             return self._steps(value, self.lowest, self.step)
         text = str(value).strip()
-        if text in self.categories:
-            return self.categories.index(text)
-        near = difflib.get_close_matches(text, self.categories, n=1)
+        told = self.told_as.get(text)
+        if told is not None:
+            return told
+        near = difflib.get_close_matches(text, self.told_as, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise DataError(
             f"attribute {self.name!r}: {text!r} is not one of its categories "
             f"({all_quoted(self.categories)}){hint}"
         )
 
+    @property
+    def told_as(self) -> dict[str, int]:
+        """Every answer in words, with the number of its category."""
+        codes = {category: code for code, category in enumerate(self.categories)}
+        finer = {text: codes[c] for c, texts in (self.joins or {}).items() for text in texts}
+        return codes | finer
+
     def _steps(self, value: object, lowest: float, step: float) -> int:
         number = self._parsed(value)
+        highest = self.number(self._numbers - 1)
+        if self.clip in ("top", "both") and highest < number < math.inf:
+            number = highest
+        if self.clip in ("bottom", "both") and -math.inf < number < lowest:
+            number = lowest
         steps = round((number - lowest) / step) if math.isfinite(number) else -1
         if not 0 <= steps < self._numbers:
+            end, last = ("top", highest) if number > highest else ("bottom", lowest)
+            clipped = f' (with clip = "{end}" in the study file it would count as {last:.15g})'
             raise DataError(
                 f"attribute {self.name!r}: {number:.15g} is outside {lowest:.15g} to "
-                f"{self.number(self._numbers - 1):.15g}"
+                f"{highest:.15g}{clipped if math.isfinite(number) else ''}"
             )
         if abs(self.number(steps) - number) > GRID_TOLERANCE * step:
             raise DataError(
@@ -291,10 +354,13 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return steps
 
     def _parsed(self, value: object) -> float:
+        text = str(value).strip()
         try:
-            return float(str(value))
+            return float("" if "_" in text else text)  # Python would read 1_000 as 1000
         except ValueError:
-            raise DataError(f"attribute {self.name!r}: {value!r} is not a number") from None
+            comma = re.fullmatch(r"[+-]?\d+,\d+", text) is not None
+            hint = f"; with a point it would be {text.replace(',', '.')}" if comma else ""
+            raise DataError(f"attribute {self.name!r}: {value!r} is not a number{hint}") from None
 
     def _interval(self, value: object, bins: tuple[float, ...]) -> int:
         number = self._parsed(value)
@@ -305,6 +371,11 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
         above = sum(number >= edge for edge in bins)
         return min(above, len(bins) - 1) - 1
+
+
+def _exactly(number: float) -> str:
+    """As short as it can be without becoming another number."""
+    return repr(float(number)).removesuffix(".0")
 
 
 def _is_nothing(value: object) -> bool:
@@ -327,6 +398,8 @@ def interval_labels(bins: tuple[float, ...]) -> tuple[str, ...]:
     return tuple(labels)
 
 
+MOST_CATEGORIES = 100_000
+"""So many may all attributes of a study, or of a result folder, have together."""
 LONGEST_WORD = 1000
 """So many characters may a name, a category, a label or a question have."""
 
@@ -347,13 +420,19 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if len(self.attributes) < 2:
             raise SchemaError("the schema needs at least two attributes to count pairs of them")
-        names = self.names
-        repeated = {name for name in names if names.count(name) > 1}
+        categories = sum(len(attribute.categories) for attribute in self.attributes)
+        categories += sum(len(t) for a in self.attributes for t in (a.joins or {}).values())
+        if categories > MOST_CATEGORIES:
+            raise SchemaError(
+                f"the schema has {categories:,} categories; {MOST_CATEGORIES:,} are possible: "
+                "make them coarser, or ask for numbers"
+            )
+        repeated = _repeated(self.names)
         if repeated:
             raise SchemaError(f"attribute {min(repeated)!r} is in the schema twice")
         for language in (None, *self.languages):
             shown = [attribute.title(language) for attribute in self.attributes]
-            alike = {title for title in shown if shown.count(title) > 1}
+            alike = _repeated(shown)
             if alike:
                 raise SchemaError(f"two attributes would both be called {min(alike)!r}")
 
@@ -392,7 +471,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         for a in self.attributes:
             missing = [(".missing", a.missing)] if a.numeric and a.missing is not None else []
-            words = [("", a.name), *((".categories", c) for c in a.categories), *missing]
+            joined = [(".joins", text) for texts in (a.joins or {}).values() for text in texts]
+            words = [("", a.name), *((".categories", c) for c in a.categories), *missing, *joined]
             for part, text in words:
                 _check_word(f"schema.{key(a.name)}{part}", text)
         for name, field, said in self.texts():

@@ -10,6 +10,7 @@ import numpy as np
 from mpc_rr.estimation.blocks import respond
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.views import SubsetMechanism
+from mpc_rr.privacy.discrete_gaussian import discrete_gaussian
 from mpc_rr.privacy.noise import NoiseShares
 from mpc_rr.randomness import Randomness
 
@@ -65,13 +66,18 @@ def ours(rng, case):
         case "block_answer":
             table = np.array(floats(case["weights"]))
             drawn = int(respond(np.array([case["truth"]]), table, float.fromhex(case["p"]), rng)[0])
-        case "noise":
-            epsilon = float.fromhex(case["epsilon"])
-            noise = NoiseShares(epsilon, case["sensitivity"], case["honest"], case["cells"])
-            drawn = noise.draw(rng).tolist()
+        case "noise" | "discrete_gaussian":
+            drawn = our_noise(rng, case).tolist()
         case other:
             raise ValueError(other)
     return drawn
+
+
+def our_noise(rng, case):
+    if case["draw"] == "discrete_gaussian":
+        return discrete_gaussian(float.fromhex(case["variance"]), case["count"], rng)
+    epsilon = float.fromhex(case["epsilon"])
+    return NoiseShares(epsilon, case["sensitivity"], case["honest"], case["cells"]).draw(rng)
 
 
 def theirs(rng, case):
@@ -98,6 +104,8 @@ def theirs(rng, case):
             drawn = case["truth"] if told else other
         case "noise":
             drawn = noise_of(rng, case)
+        case "discrete_gaussian":
+            drawn = gaussian_of(rng, Fraction(float.fromhex(case["variance"])), case["count"])
         case other:
             raise ValueError(other)
     return drawn
@@ -202,3 +210,53 @@ def polya_words(honest, scale):
             chance *= alpha * (len(table) - 1 + shape) / len(table)
             above -= chance
         return table
+
+
+def gaussian_of(rng, variance, count):
+    side = 1
+    while (2 * side) ** 2 <= variance:
+        side *= 2
+    drawn = []
+    while (missing := count - len(drawn)) > 0:
+        proposals = 5 * missing // 2 + 16
+        digits = [rng.number(8) for _ in range(proposals)]
+        judges = [rng.number(8) for _ in range(proposals)]
+        halvings = halvings_of(rng, [word // (2 * side) for word in digits], 2**63 // side)
+        kept = []
+        for word, judge, q in zip(digits, judges, halvings, strict=True):
+            x = q * side + word // 2 % side
+            power = x * x / (2 * variance) + variance / (4 * side * side)
+            if below_chance(rng, judge, q, power) and not (x == 0 and word % 2):
+                kept.append(-x if word % 2 else x)
+        drawn += kept[:missing]
+    return drawn
+
+
+def halvings_of(rng, rests, end):
+    """How often each can be halved; of 0, as often as ``end``, and then as another word can."""
+    halvings = [0] * len(rests)
+    open_ones = list(range(len(rests)))
+    while open_ones:
+        for k in open_ones:
+            rest = rests[k] or end
+            halvings[k] += (rest & -rest).bit_length() - 1
+        open_ones = [k for k in open_ones if rests[k] == 0]
+        rests = rests.copy()
+        for k in open_ones:
+            rests[k] = rng.number(8)
+        end = 2**64
+    return halvings
+
+
+def below_chance(rng, judge, q, power):
+    """Whether U, which begins with these 64 binary places, is below 2^q·exp(−power)."""
+    known = 64
+    with localcontext() as context:
+        context.prec = 400
+        chance = 2**q * (-Decimal(power.numerator) / Decimal(power.denominator)).exp()
+        while True:
+            if Decimal(judge + 1) / 2**known < chance:
+                return True
+            if Decimal(judge) / 2**known > chance:
+                return False
+            judge, known = judge << 64 | rng.number(8), known + 64

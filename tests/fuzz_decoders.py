@@ -1,10 +1,13 @@
 """Everything that reads what others wrote, with samples to damage and what it may raise."""
 
+import base64
 import binascii
 import datetime as dt
 import functools
 import json
+import math
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +19,19 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from helpers import make_study
 from mutating import changed, changed_bytes, changed_msgpack, changed_text
 
+from mpc_rr.agents.handing_out import Said
+from mpc_rr.agents.invitation import StudyInvitation
 from mpc_rr.agents.ledger_file import read_ledger
 from mpc_rr.agents.register import Register
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawals_text
 from mpc_rr.cli.admissions import read_pass
-from mpc_rr.crypto.admission import SigningKey
-from mpc_rr.crypto.identity import Identity
+from mpc_rr.crypto.admission import Credential, SigningKey
+from mpc_rr.crypto.identity import FINGERPRINT_DIGITS, Identity
+from mpc_rr.curator.codebook import read_codebook
+from mpc_rr.curator.randomizing import randomize_frame
 from mpc_rr.errors import InputError
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.network.envelope import Header, Message, encode
+from mpc_rr.network.envelope import Header, Message, decode, encode
 from mpc_rr.network.fragments import Assembler, batch, cut, token_of, unbatch
 from mpc_rr.network.rights import BrokerKeys, Invitation
 from mpc_rr.network.sealed import Rejected, read, understood, write
@@ -32,7 +39,7 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.results.closing import STEP, Closing, closing_text, read_closing
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.definition import definition_from_json, study_json
-from mpc_rr.study.file import load_scenario
+from mpc_rr.study.file import load_scenario, schema_of_tables
 from mpc_rr.study.records import read_csv, read_record
 
 ROOT = Path(__file__).parent.parent
@@ -188,6 +195,38 @@ def _addresses():
     ]
 
 
+def _read_study_invitation(raw):
+    found = StudyInvitation.parse(raw.decode())
+    assert "secret" not in repr(found)
+    assert StudyInvitation.parse(found.text) == found, "it is not written as it is read"
+
+
+def packed(content):
+    """An invitation with this inside."""
+    return b"mpcrr1:" + base64.urlsafe_b64encode(zlib.compress(content, 9)).rstrip(b"=")
+
+
+def _contents():
+    texts = [made.removeprefix(b"mpcrr1:") for made in _study_invitations()]
+    return [
+        zlib.decompress(base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))) for text in texts
+    ]
+
+
+@functools.cache
+def _study_invitations():
+    """To an open study, and of one person to one with a registrar."""
+    credential = Credential(bytes(range(32)))
+    key = credential.key_for(_study().digest)
+    admission = REGISTRAR.admit(_study().digest, key.public)
+    address, boss = _addresses()[1].decode(), "ab" * (FINGERPRINT_DIGITS // 2)
+    made = [
+        StudyInvitation(make_study(4), address, boss),
+        StudyInvitation(_study(), address, boss, bytes(range(32)), admission),
+    ]
+    return [one.text.encode() for one in made]
+
+
 def _read_proxy(raw):
     repr(BrokerUrl.parse("mqtt://host:1883", proxy=raw.decode()))
 
@@ -287,7 +326,36 @@ def _definitions():
     return [study_json(_study()).encode()]
 
 
+@functools.cache
+def _codebooks():
+    """Of every way to randomize a column; bins with infinite edges are in it, too."""
+    frame = {
+        "place": ["city", "village"] * 5, "age": [*range(20, 30)],
+        "size": [3, 1, 4, 1, 5, 9, 2, 6, 5, 8],
+        "pay": [*range(0, 100, 10)], "mood": ["low", "high"] * 5, "work": ["no", "yes"] * 5,
+    }  # fmt: skip
+    number = {"type": "numeric", "lowest": 0, "highest": 120}
+    schema = schema_of_tables({
+        "place": {"categories": ["city", "village"]}, "age": number, "size": number,
+        "pay": {"bins": [-math.inf, 50, math.inf]}, "mood": {"categories": ["low", "high"]},
+        "work": {"categories": ["no", "yes"]},
+    })  # fmt: skip
+    ways = {
+        "mood": {"matrix": [[0.9, 0.1], [0.2, 0.8]]}, "work": {"beta": 0.4, "invariant": True},
+        "pay": {"as_it_is": True},
+    }  # fmt: skip
+    both = [{"columns": ["age", "size"], "noise": 2.0}]
+    alone = {"age": {"epsilon": 1}, "size": {"deviation": 20}}
+    made = [
+        randomize_frame(frame, schema=schema, keep=0.5, seed=1, columns=ways, correlated=both),
+        randomize_frame(frame, schema=schema, epsilon=2, seed=1, columns=ways | alone),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        return [m.save(Path(folder) / f"{k}.csv").read_bytes() for k, m in enumerate(made)]
+
+
 DECODERS = {
+    "codebook": Decoder(_in_file(read_codebook, "codebook.json"), _codebooks, (InputError,)),
     "message": Decoder(_read_message, _messages, (Rejected, ValueError)),
     "body": Decoder(_read_body, _body_samples, (Rejected, ValueError, KeyError)),
     "batch": Decoder(_unbatch, lambda: [batch([("alice", b"x"), ("bob", b"yz")])], ()),
@@ -299,6 +367,13 @@ DECODERS = {
     "invitation": Decoder(
         lambda raw: Invitation.parse(raw.decode()),
         lambda: [_keys().coordinator_invitation.encode()], (ValueError,),
+    ),
+    "study-invitation": Decoder(
+        _read_study_invitation, _study_invitations, (InputError, UnicodeDecodeError)
+    ),
+    "invitation-content": Decoder(
+        lambda raw: _read_study_invitation(packed(raw)), _contents,
+        (InputError, UnicodeDecodeError),
     ),
     "keys": Decoder(BrokerKeys.read, _kept_keys, (ValueError,)),
     "study": Decoder(_in_file(load_scenario, "study.toml"), _study_files, (InputError,)),
@@ -324,6 +399,10 @@ DECODERS = {
     "register": Decoder(Register.read, _registers, (ValueError,)),
     "withdrawals": Decoder(_in_file(_read_withdrawals, "list.json"), _withdrawals, (InputError,)),
     "closing": Decoder(_read_closing, _closings, (ValueError,)),
+    "handed-out": Decoder(
+        lambda raw: decode(raw, Said), lambda: [encode(Said(b"closing", (b"x", b"yz")))],
+        (ValueError,),
+    ),
 }  # fmt: skip
 
 
@@ -353,7 +432,7 @@ def _changed_json(rng, raw):
 
 
 def _changed_sample(rng, name, raw):
-    if name in ("message", "batch", "pieces"):
+    if name in ("message", "batch", "pieces", "handed-out", "invitation-content"):
         return changed_msgpack(rng, raw) if rng.random() < 0.4 else changed_bytes(rng, raw)
     if name == "body":
         step, _, body = raw.partition(b"\0")

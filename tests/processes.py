@@ -52,7 +52,8 @@ class Process(subprocess.Popen):
             if ended or time.monotonic() > deadline:
                 self.fail(f"{'ended' if ended else 'hangs'} before {what}")
             for other in _started:
-                if other.poll() and not other.finished:
+                # This one may have ended a moment ago, which is what was waited for.
+                if other is not self and other.poll() and not other.finished:
                     other.fail(f"ended while {what} of another was waited for")
             time.sleep(0.01)
 

@@ -139,6 +139,14 @@ def test_the_page_names_every_message_whose_class_is_called_otherwise_than_its_s
 SETS = ((("a", "b"), ("c", "d")), (("a", "c"), ("b", "d")), (("a", "d"), ("b", "c")))
 EXAMPLES = {
     "RandomizedResponse": {"combinations": 4, "keep": 0.5, "epsilon": 1.0},
+    "MatrixResponse": {
+        "combinations": 4,
+        "least": 0.4,
+        "most": 0.56,
+        "epsilon": 1.95,
+        "left": 0.876,
+        "attributes": ("a",),
+    },
     "ClusteredResponse": {"epsilon": 3.0, "each": (1.0, 2.0)},
     "SubsetSelection": {"groups": 10, "epsilon": 2.0},
     "AdaptiveResponse": {
@@ -159,6 +167,7 @@ EXAMPLES = {
         "by_answer": (2.0, 2.0, 2.0),
     },
     "ExactSum": {"crowd": 40, "withstands": 24, "expected": 60, "least": 50},
+    "ExactNumbers": {"crowd": 40, "withstands": 24, "expected": 60, "least": 50},
     "NoisySum": {
         "epsilon": 1.0,
         "delta": 1e-9,

@@ -1,15 +1,45 @@
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc_rr.errors import DataError, SchemaError
-from mpc_rr.schema import Attribute, Schema, interval_labels
+from mpc_rr.schema import MOST_CATEGORIES, Attribute, Schema, interval_labels
+from mpc_rr.study.file import schema_of_tables
+from mpc_rr.study.frames import records_from_frame
 
 YES_NO = Attribute("smokes", "nominal", ("no", "yes"))
 AGE = Attribute("age", "ordinal", ("young", "old"), (0.0, 40.0, math.inf))
+
+
+class Compared(str):
+    """A word that counts how often it is compared."""
+
+    times = 0
+
+    def __eq__(self, other):
+        type(self).times += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_many_categories_are_not_compared_each_with_all():
+    """A folder with 60,000 of them once kept who verified it busy for most of a minute."""
+    words, Compared.times = tuple(Compared(f"c{k}") for k in range(1000)), 0
+    Attribute("a", "nominal", words, labels={words[0]: "x"})
+    assert Compared.times < 10 * len(words)
+
+
+def test_a_schema_has_not_any_number_of_categories():
+    half = tuple(f"c{k}" for k in range(MOST_CATEGORIES // 2))
+    one, other = (Attribute(name, "nominal", half) for name in "ab")
+    Schema((one, other))
+    with pytest.raises(SchemaError, match="the schema has 100,002 categories"):
+        Schema((one, other, YES_NO))
 
 
 def test_a_record_becomes_category_numbers():
@@ -48,6 +78,23 @@ def test_a_bad_record_is_told_plainly(answers, says):
         Schema((YES_NO, AGE)).encode(answers)
 
 
+def joined(joins):
+    table = {"categories": ["north", "south"], "missing": "?", "joins": joins}
+    return schema_of_tables({"town": table, "smokes": {"categories": ["yes", "no"]}})
+
+
+def test_finer_answers_are_told_as_the_category_that_joins_them():
+    schema = joined({"north": ["Kiel", "Lübeck"]})
+    town = schema.attributes[0]
+    codes = [town.code(answer) for answer in ("north", "Kiel", " Lübeck", "south", "")]
+    assert codes == [0, 0, 0, 1, 2]
+    assert town.intervals == {"north": "also “Kiel”, “Lübeck”"}
+    frame = {"town": ["Kiel", "south", None], "smokes": ["yes", "no", "no"]}
+    assert records_from_frame(frame, schema).tolist() == [[0, 0], [1, 1], [2, 1]]
+    with pytest.raises(DataError, match="did you mean 'Kiel'"):
+        town.code("Kie")
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -56,6 +103,13 @@ def test_a_bad_record_is_told_plainly(answers, says):
         (lambda: Attribute("x", "ordinal", ("a", "b"), (0.0, 1.0)), "2 bin edges make 1"),
         (lambda: Attribute("x", "ordinal", ("a", "b"), (0.0, 1.0, 1.0)), "must rise"),
         (lambda: Attribute(" x", "nominal", ("a", "b")), "padded"),
+        (lambda: joined({"north": ["Kiel"], "east": ["Ulm"]}), "'east' is no category"),
+        (lambda: joined({"?": ["Kiel"]}), "'\\?' is no category that can be answered"),
+        (lambda: joined({"north": []}), "empty"),
+        (lambda: joined({"north": ["Kiel "]}), "padded"),
+        (lambda: joined({"north": ["Kiel"], "south": ["Kiel"]}), "'Kiel' is two answers"),
+        (lambda: joined({"north": ["south"]}), "'south' is two answers"),
+        (lambda: msgspec.structs.replace(AGE, joins={AGE.categories[0]: ("1",)}), "wider bins"),
         (lambda: Schema((YES_NO,)), "at least two attributes"),
         (lambda: Schema((YES_NO, YES_NO)), "twice"),
     ],

@@ -37,7 +37,7 @@ def test_without_interest_one_declines(game):
 
 
 def test_without_concern_one_follows_and_deviating_never_pays(game):
-    assert replies(game, interest=1.0, concern=0.0) == {"follow"}
+    assert replies(game, interest=1.0, concern=0.0, data="for participants") == {"follow"}
     assert "deviate" not in {row["best_reply"] for row in game["replies"]}
 
 
@@ -49,8 +49,8 @@ def test_collaborating_is_as_accurate_as_a_collector_and_exposes_less(game):
 
 
 def test_following_is_the_best_reply_exactly_below_the_threshold(game):
-    limit = game["concern_per_interest"]
     for row in game["replies"]:
-        if row["data"] == "for participants" and row["interest"] and row["concern"]:
+        limit = game["concern_per_interest"][row["data"]]
+        if row["interest"] and row["concern"]:
             follows = row["best_reply"] == "follow"
             assert follows == (row["concern"] / row["interest"] < limit), row

@@ -2,11 +2,18 @@
 
 from mpc_rr.cli import (
     admissions,
+    answering,
+    beginning,
     brokers,
+    comparisons,
+    curators,
+    examples,
+    inviting,
     ledgers,
     logs,
     parties,
     planning,
+    releasing,
     reproduction,
     runs,
     studies,
@@ -15,7 +22,8 @@ from mpc_rr.cli.app import app
 from mpc_rr.cli.console import run_app
 
 __all__ = [
-    "admissions", "app", "brokers", "ledgers", "logs", "main", "parties", "planning",
+    "admissions", "answering", "app", "beginning", "brokers", "comparisons", "curators",
+    "examples", "inviting", "ledgers", "logs", "main", "parties", "planning", "releasing",
     "reproduction", "runs", "studies",
 ]  # fmt: skip
 

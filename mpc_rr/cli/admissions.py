@@ -96,7 +96,7 @@ def registrar_admit(
 
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        with _register(key_file) as register:
+        with open_register(key_file) as register:
             public, admission = register.admit(
                 study, person, request, replace=replace, another=another
             )
@@ -123,7 +123,7 @@ def registrar_revoke(
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        with _register(key_file) as register:
+        with open_register(key_file) as register:
             public = register.withdraw(study, person)
         if as_json:
             print_json({"study": study.name, "person_key": public, "withdrawn": True})
@@ -148,7 +148,7 @@ def registrar_withdrawals(
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
-        listed = _read_register(key_file).withdrawals(study)
+        listed = read_register(key_file).withdrawals(study)
         if out is None:
             typer.echo(withdrawals_text(listed), nl=False)
             return
@@ -182,15 +182,16 @@ def _say_next(study_file: Path, key_file: Path) -> None:
 
 
 @contextlib.contextmanager
-def _register(key_file: Path) -> Iterator[Register]:
+def open_register(key_file: Path) -> Iterator[Register]:
     """The registrar's register, for this process alone, and kept when all went well."""
     with alone_with(key_file):
-        register = _read_register(key_file)
+        register = read_register(key_file)
         yield register
         write_whole(key_file, register.text().encode())
 
 
-def _read_register(path: Path) -> Register:
+def read_register(path: Path) -> Register:
+    """A registrar's register, to be looked at."""
     try:
         return Register.read(path.read_bytes())
     except OSError as error:
@@ -308,6 +309,7 @@ def read_pass(path: Path, study: Study, withdrawals: Withdrawals | None = None) 
     Her pass remembers the newest list of withdrawals that she was given, and takes no older one.
     """
     if study.registrar is None:
+        _read_pass_file(path)  # what is no pass at all was a mistake
         messages().print(
             f"[yellow]Note[/]: study {study.name} is open to everybody; your pass is not used.",
             highlight=False,
@@ -343,7 +345,7 @@ def _remember(path: Path, withdrawals: Withdrawals) -> None:
 
 def read_registrar(path: Path | None) -> SigningKey | None:
     """A registrar's key, if a file is given."""
-    return None if path is None else _read_register(path).key
+    return None if path is None else read_register(path).key
 
 
 def _read_pass_file(path: Path) -> dict[str, Any]:

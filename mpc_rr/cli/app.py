@@ -1,18 +1,30 @@
 """The command line itself, and the options that several commands share."""
 
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from mpc_rr import __version__
+
 IN_ORDER_OF_USE = {
-    "Try a study on one machine": ("schema", "check", "run"),
-    "Hold it on several machines": ("broker", "coordinate", "party", "host", "ledger"),
-    "Look at what came out": ("report", "query", "synthesize", "verify", "publish"),
+    "Try a study on one machine": ("examples", "init", "check", "run", "schema"),
+    "Take part": ("answer", "ledger"),
+    "Hold it on several machines": ("broker", "coordinate", "invite", "party", "host"),
+    "Look at what came out": (
+        "report",
+        "query",
+        "compute",
+        "export",
+        "release",
+        "synthesize",
+        "verify",
+        "publish",
+    ),
+    "Randomize a file that you hold": ("randomize", "estimate"),
     "Admit each person once": ("registrar", "enrol"),
-    "Plan, and compare with the papers": ("plan", "data", "reproduce"),
+    "Plan, and compare with the papers": ("plan", "condense", "compare", "data", "reproduce"),
 }
 """The commands as the help shows them: the panels, and what is in each."""
 
@@ -47,11 +59,17 @@ app = typer.Typer(
     "or each randomizes its answers, and shares and tables are estimated (rr_… and others); or "
     "they publish records in groups or under masks (collaborative_…). The study file says which; "
     "mpc-rr party STUDY --explain says who could learn what.\n\n"
-    "Start with:  [bold]mpc-rr run scenarios/quickstart.toml[/]",
+    "Start with:  [bold]mpc-rr run quickstart[/], or with a file of your own: "
+    "[bold]mpc-rr init people.csv[/]\n\n"
+    "Exit codes: 0, all went well; 1, it did not end well (no broker, an aborted study, you "
+    "declined, a folder that cannot be written); 2, what was given is wrong, and nothing was "
+    "started; 130, interrupted.",
 )
 
-StudyFile = Annotated[Path, typer.Argument(metavar="STUDY", help="The study's TOML file.")]
-ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario's TOML file.")]
+StudyFile = Annotated[
+    Path,
+    typer.Argument(metavar="STUDY", help="The study's TOML file, or the name of an example."),
+]
 _ADDRESS = (
     "The address as mpc-rr broker prints it, or mqtt://user@host:port (mqtts:// with TLS). One "
     "with a password in it is better given by the variable or as @FILE, as others can see the list "
@@ -89,7 +107,16 @@ DataOption = Annotated[
 OutOption = Annotated[
     Path | None,
     typer.Option(
-        "--out", help="Folder for the results (and a party's receipt); must not exist yet."
+        "--out",
+        help="Folder for the results (and a party's receipt); a new one, or an empty one.",
+    ),
+]
+EverythingOption = Annotated[
+    bool,
+    typer.Option(
+        "--everything",
+        help="In the end, ask the coordinator for the transcript with all answers, and write the "
+        "whole result folder to --out: to be verified, asked and computed on like its own.",
     ),
 ]
 JsonOption = Annotated[
@@ -143,12 +170,22 @@ MaskOption = Annotated[
     typer.Option(
         "--mask",
         metavar="ATTRIBUTE=MASK",
-        help="Where the study lets you mask values: none, noise:WIDTH or swap:PERCENT.",
+        help="Where the study lets you mask values: none, noise:WIDTH, swap:PERCENT, =VALUE, or "
+        "first:C:MASK,MASK,… (the first that leaves everybody C candidates).",
     ),
 ]
 CandidatesOption = Annotated[
     int | None,
     typer.Option(min=1, help="Widen your masks until so many different values could be yours."),
+]
+LeastKOption = Annotated[
+    int | None,
+    typer.Option(
+        "--least-k",
+        min=2,
+        help="Where the study hides you in a group: leave, and tell nothing confidential, if yours "
+        "is smaller.",
+    ),
 ]
 ProxyOption = Annotated[
     str | None,
@@ -165,6 +202,15 @@ BudgetOption = Annotated[
         "--state, of all studies."
     ),
 ]
+AnswerBudgetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[NAME=]NUMBER",
+        help="Decline whatever would make the ε of any one answer exceed this: in this study and, "
+        "with --state, in all studies that ask the same. NAME=NUMBER is for the answer to one "
+        "question alone; may be given several times.",
+    ),
+]
 PinOption = Annotated[
     str | None,
     typer.Option(
@@ -177,15 +223,11 @@ PinOption = Annotated[
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"mpc-rr {version('mpc-rr')}")
+        typer.echo(f"mpc-rr {__version__}")
         raise typer.Exit
 
 
-@app.callback()
-def _root(
-    _version: Annotated[
-        bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
-    ] = False,
-) -> None:
-    pass
+VersionOption = Annotated[
+    bool,
+    typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+]

@@ -25,7 +25,7 @@ def messages() -> Console:
     return Console(stderr=True)
 
 
-def print_json(document: dict[str, Any]) -> None:
+def print_json(document: dict[str, Any] | list[dict[str, str]]) -> None:
     """For programs, on standard output."""
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 

@@ -14,7 +14,7 @@ from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import confirmed, messages, plain_errors, print_json
 from mpc_rr.errors import Declined, InputError, all_quoted
 from mpc_rr.privacy.disclosures import as_long_as, bounded
-from mpc_rr.privacy.sentences import epsilon_cell, epsilon_said, in_words
+from mpc_rr.privacy.sentences import epsilon_cell, epsilon_said
 from mpc_rr.study.records import read_columns
 
 
@@ -118,7 +118,7 @@ def _held(account: StoredAccount) -> dict[str, Any]:
         "claimed_epsilon": bounded(reading.claimed),
         "central_epsilon": bounded(reading.central),
         "central_delta": reading.delta,
-        "in_words": in_words(events, you=True),
+        "in_words": account.ledger.in_words(),
         "said": {
             "against whoever sees all that was sent": epsilon_said(reading.local, events),
             "of any one answer": epsilon_said(reading.one_answer, events),

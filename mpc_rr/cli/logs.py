@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from mpc_rr.cli.app import app
+from mpc_rr.cli.app import VersionOption, app
 from mpc_rr.errors import plain
 
 AGENTS = frozenset({"coordinate", "party", "host"})
@@ -75,6 +75,7 @@ def options(
         bool,
         typer.Option("--log-json", envvar="MPC_RR_LOG_JSON", help="Tell it as JSON lines."),
     ] = False,
+    _version: VersionOption = False,
 ) -> None:
     """Options of all commands."""
     unwatched = context.invoked_subcommand in AGENTS and not sys.stderr.isatty()

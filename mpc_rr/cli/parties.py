@@ -17,6 +17,7 @@ from rich.markup import escape
 
 from mpc_rr.agents.account import Account, StoredAccount, known_as, ledgers_in
 from mpc_rr.agents.consent import Consent, consent_to
+from mpc_rr.agents.handing_out import Everything
 from mpc_rr.agents.host import INTERRUPTED, Ends
 from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
@@ -24,12 +25,15 @@ from mpc_rr.cli.addresses import broker_url
 from mpc_rr.cli.admissions import read_pass
 from mpc_rr.cli.app import (
     AgainOption,
+    AnswerBudgetOption,
     BrokerOption,
     BudgetOption,
     CaFile,
     CandidatesOption,
+    EverythingOption,
     JsonOption,
     LanguageOption,
+    LeastKOption,
     MaskOption,
     OptionalBroker,
     OutOption,
@@ -44,6 +48,7 @@ from mpc_rr.cli.app import (
     WithdrawalsOption,
     app,
 )
+from mpc_rr.cli.asking import asked_at_terminal
 from mpc_rr.cli.console import at_terminal, confirmed, messages, plain_errors, print_json
 from mpc_rr.crypto.identity import FINGERPRINT_DIGITS
 from mpc_rr.errors import (
@@ -55,29 +60,40 @@ from mpc_rr.errors import (
     Refused,
     ResultsError,
     StudyError,
+    all_quoted,
     listing,
     plain,
+    quoted,
 )
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import NAME_RULE, is_party_name
-from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, MASK_CHOICE
+from mpc_rr.privacy.ledger import AnswerBudget
+from mpc_rr.protocols.collaborative_k_anonymity import LEAST_K_CHOICE
+from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, DECIDE_CHOICE, MASK_CHOICE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.results.folder import (
     check_folder,
+    kept_meanwhile,
     party_result,
+    published_files,
+    receipt_file,
+    receipt_files,
+    without_result,
     write_host_results,
     write_party_end,
     write_party_result,
 )
-from mpc_rr.results.format import PartyResult, to_json
+from mpc_rr.results.format import PartyResult, ResultFile, to_json
+from mpc_rr.results.handed_out import Whole, whole_result, without_it
 from mpc_rr.running import take_part
-from mpc_rr.running.loops import run_to_end
+from mpc_rr.running.loops import deaf, run_to_end
 from mpc_rr.schema import Record
 from mpc_rr.show.progress import party_watcher
 from mpc_rr.show.study import show_consent
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.study.definition import Study
-from mpc_rr.study.file import load_scenario
+from mpc_rr.study.file import Scenario, load_scenario
+from mpc_rr.study.layout import Layout
 from mpc_rr.study.records import read_columns, read_csv, read_record
 
 
@@ -103,6 +119,14 @@ def party(
     withdrawals: WithdrawalsOption = None,
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
+    least_k: LeastKOption = None,
+    decide: Annotated[
+        bool,
+        typer.Option(
+            "--decide",
+            help="Choose masks when the values of all are there: you are shown what each would do.",
+        ),
+    ] = False,
     state: StateOption = None,
     person: Annotated[
         str | None,
@@ -114,6 +138,7 @@ def party(
     ] = None,
     again: AgainOption = False,
     budget: BudgetOption = math.inf,
+    answer_budget: AnswerBudgetOption = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Take part without being asked at the terminal.")
     ] = False,
@@ -122,6 +147,7 @@ def party(
     ] = False,
     language: LanguageOption = None,
     out: OutOption = None,
+    everything: EverythingOption = False,
     seed: SeedOption = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
@@ -132,44 +158,49 @@ def party(
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
     with contextlib.ExitStack() as open_ledger, plain_errors(verbose, plugin):
-        study = load_scenario(study_file).study
+        scenario = load_scenario(study_file)
+        study, layout = scenario.study, scenario.layout
         _check_seed(seed, state)
         study.schema.check_language(language)
         asked = record is not None or csv is not None or not explain
-        own = _own_record(study, record, csv, row) if asked else None
-        whose = person if person is None or csv is None else _persons(csv, person, row, row)[0]
-        account = open_ledger.enter_context(_account(state, budget, whose))
+        own = _own_record(scenario, record, csv, row) if asked else None
+        whose = person
+        if person is not None and csv is not None:
+            whose = _persons(csv, person, row, row, layout)[0]
+        limits = _answer_budget(answer_budget or [], study)
+        account = open_ledger.enter_context(_account(state, whose, budget, limits))
         _note_new_ledgers(state, [account])
-        choices = _choices(mask, candidates)
+        choices = _choices(mask, candidates, least_k)
+        asking = None
+        if decide:
+            choices[DECIDE_CHOICE] = "yes"
+            asking = asked_at_terminal()
         study.protocol.check_choices(study.setting, choices)
         means = consent_to(study, account, own, choices=choices, language=language, again=again)
         if explain or own is None:
-            _explain(means, as_json=as_json)
+            explain_consent(means, as_json=as_json)
             return
         if broker is None:
             raise InputError("--broker is missing: where does the study take place?")
         url = broker_url(context, broker, broker_ca, proxy)
-        if out is not None:
-            check_folder(out)
-        own_name = _party_name(name)
+        check_out(out, everything=everything)
+        own_name = party_name(name)
         listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
         admission = None if own_pass is None else read_pass(own_pass, study, listed)
-        terms = Terms(coordinator, account, choices, admission, again, withdrawn(listed))
+        wish = Everything() if everything else None
+        terms = Terms(
+            coordinator, account, choices, admission, again, withdrawn(listed), wish, asking
+        )
         terms.check(study, own)  # told before anything is sent
         _check_fingerprint(coordinator)
         if state is None:
             _note_no_ledger()
         if not yes:
-            _ask(means)
+            ask_consent(means)
 
-        def keep(ends: Ends) -> None:
-            if out is not None and isinstance(end := ends[own_name], MpcRrError):
-                write_party_end(study, own_name, end, out)
-
-        ends = _run_parties(study, url, {own_name: own}, seed, {own_name: terms}, keep)
-        with _beside(ends[own_name]):
-            keep(ends)
-        _show_party_end(study, ends[own_name], out, as_json=as_json)
+        take_part_alone(
+            study, url, own_name, own, terms, out, seed=seed, wish=wish, as_json=as_json
+        )
 
 
 @app.command()
@@ -195,6 +226,7 @@ def host(
     withdrawals: WithdrawalsOption = None,
     mask: MaskOption = None,
     candidates: CandidatesOption = None,
+    least_k: LeastKOption = None,
     state: StateOption = None,
     person: Annotated[
         str | None,
@@ -206,7 +238,9 @@ def host(
     ] = None,
     again: AgainOption = False,
     budget: BudgetOption = math.inf,
+    answer_budget: AnswerBudgetOption = None,
     out: OutOption = None,
+    everything: EverythingOption = False,
     seed: SeedOption = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
@@ -220,43 +254,77 @@ def host(
     known, so that it stays hers wherever her record stands.
     """
     with plain_errors(verbose, plugin):
-        study = load_scenario(study_file).study
+        scenario = load_scenario(study_file)
+        study, layout = scenario.study, scenario.layout
         _check_seed(seed, state)
         chosen = _row_range(rows)
-        records = read_csv(csv, study.schema, chosen)
+        records = read_csv(csv, study.schema, chosen, layout)
         url = broker_url(context, broker, broker_ca, proxy)
-        if out is not None:
-            check_folder(out)
-        prefix = _party_name(name)
+        check_out(out, everything=everything)
+        prefix = party_name(name)
         own = {f"{prefix}-{number}": record for number, record in enumerate(records, start=1)}
-        _party_name(f"{prefix}-{len(records)}")  # the longest of them
+        party_name(f"{prefix}-{len(records)}")  # the longest of them
         first = 1 if chosen is None else chosen.start
         numbers = range(first, first + len(records))
         _check_fingerprint(coordinator)
-        persons = None if person is None else _persons(csv, person, first, numbers[-1])
+        whose = None if person is None else _persons(csv, person, first, numbers[-1], layout)
         listed = None if withdrawals is None else read_withdrawals(withdrawals, study)
-        with _accounts(state, budget, len(records), persons) as accounts:
+        limits = _answer_budget(answer_budget or [], study)
+        with _accounts(state, whose, budget, limits, len(records)) as accounts:
             if state is None:
                 _note_no_ledger()
             _note_new_ledgers(state, accounts)
+            wish = Everything() if everything else None
             terms = {
                 own_name: Terms(
                     coordinator,
                     account,
-                    _choices(mask, candidates),
+                    _choices(mask, candidates, least_k),
                     None if passes is None else read_pass(passes / f"{number}.pass", study, listed),
                     again,
                     withdrawn(listed),
+                    wish,
                 )
                 for own_name, account, number in zip(own, accounts, numbers, strict=True)
             }
 
-            def stopped(ends: Ends) -> None:
-                if out is not None:
-                    write_host_results(study, None, ends, out)
+            def ended(ends: Ends) -> None:
+                show_host_end(study, ends, out, wish, as_json=as_json)
 
-            ends = _run_parties(study, url, own, seed, terms, stopped)
-        _show_host_end(study, ends, out, as_json=as_json)
+            ends = _run_parties(study, url, own, seed, terms, ended)
+        ended(ends)
+        _raise_failed(ends)
+
+
+def take_part_alone(
+    study: Study,
+    url: BrokerUrl,
+    name: str,
+    record: Record,
+    terms: Terms,
+    out: Path | None,
+    *,
+    seed: int | None = None,
+    wish: Everything | None = None,
+    as_json: bool = False,
+) -> None:
+    """Take part with one record, show how it ended, and keep it; raises what went wrong."""
+
+    def ended(ends: Ends) -> None:
+        end = ends[name]
+        if isinstance(end, Ending):
+            show_party_end(study, name, end, out, wish, as_json=as_json)
+        elif out is not None:
+            write_party_end(study, name, end, out)
+
+    ends = _run_parties(study, url, {name: record}, seed, {name: terms}, ended)
+    end = ends[name]
+    if isinstance(end, Ending):
+        ended(ends)
+        return
+    with deaf(), _beside(end):
+        ended(ends)
+    raise end
 
 
 # ── What the commands do ───────────────────────────────────────────────────────────────────────
@@ -270,39 +338,82 @@ def _check_seed(seed: int | None, state: Path | None) -> None:
         )
 
 
+def check_out(out: Path | None, *, everything: bool) -> None:
+    """`InputError` if results could not be written in the end."""
+    if out is not None:
+        check_folder(out)
+    elif everything:
+        raise InputError("--everything needs --out: in which folder shall everything be?")
+
+
+def _answer_budget(given: Sequence[str], study: Study) -> AnswerBudget:
+    """``2`` is for each answer, ``health=0.5`` for the one to this question."""
+    each, of, before = math.inf, dict[str, float](), dict[str, str]()
+    for text in given:
+        name, sign, number = text.rpartition("=")
+        try:
+            epsilon = float(number)
+        except ValueError:
+            raise InputError(
+                f"--answer-budget takes a number, or NAME=NUMBER, not {quoted(text)}"
+            ) from None
+        if sign and name not in study.schema.names:
+            raise InputError(
+                f"--answer-budget: there is no attribute {quoted(name)}; the study has "
+                f"{all_quoted(study.schema.names)}"
+            )
+        if name in before:
+            raise InputError(
+                f"--answer-budget was given twice for the same: {quoted(before[name])} and "
+                f"{quoted(text)}; give one"
+            )
+        before[name] = text
+        if sign:
+            of[name] = epsilon
+        else:
+            each = epsilon
+    return AnswerBudget(each, of)
+
+
 def _account(
-    state: Path | None, budget: float, person: str | None
+    state: Path | None, person: str | None, budget: float, answer_budget: AnswerBudget
 ) -> contextlib.AbstractContextManager[Account]:
     """A person's ledger: in her state folder, or in memory if she has none."""
     if state is not None:
-        return StoredAccount.open(state, budget, person)
+        return StoredAccount.open(state, budget, person, answer_budget=answer_budget)
     if person is not None:
         raise InputError("--id goes with --state: whose ledger it is")
-    return contextlib.nullcontext(Account(budget))
+    return contextlib.nullcontext(Account(budget, answer_budget=answer_budget))
 
 
 @contextlib.contextmanager
 def _accounts(
-    state: Path | None, budget: float, count: int, persons: list[str] | None
+    state: Path | None,
+    persons: list[str] | None,
+    budget: float,
+    answer_budget: AnswerBudget,
+    count: int,
 ) -> Iterator[list[Account]]:
     """The ledgers of a host's people."""
     if state is None:
-        yield [Account(budget) for _ in range(count)]
+        yield [Account(budget, answer_budget=answer_budget) for _ in range(count)]
         return
     if persons is None:
         raise InputError(
             "--state needs --id COLUMN: a ledger belongs to a person, and her record may stand in "
             "another row tomorrow"
         )
-    with StoredAccount.open_many(state, persons, budget) as stored:
+    with StoredAccount.open_many(state, persons, budget, answer_budget=answer_budget) as stored:
         yield [stored[person] for person in persons]
 
 
-def _persons(csv: Path, column: str, first: int | None, last: int | None) -> list[str]:
+def _persons(
+    csv: Path, column: str, first: int | None, last: int | None, layout: Layout
+) -> list[str]:
     """Who the records of some rows are of."""
     if first is None or last is None:
         raise InputError("--csv needs --row: which record is it?")
-    everybody = read_columns(csv, [column])[column]
+    everybody = read_columns(csv, [column], layout)[column]
     persons = everybody[first - 1 : last]
     if "" in persons:
         row = first + persons.index("")
@@ -339,7 +450,7 @@ def _note_new_ledgers(state: Path | None, accounts: Sequence[Account]) -> None:
     )
 
 
-def _explain(means: Consent, *, as_json: bool) -> None:
+def explain_consent(means: Consent, *, as_json: bool) -> None:
     """Say what taking part would mean; end with an error if this person must not."""
     if as_json:
         print_json(msgspec.to_builtins(means))
@@ -349,7 +460,7 @@ def _explain(means: Consent, *, as_json: bool) -> None:
         raise InputError(means.refused)
 
 
-def _ask(means: Consent) -> None:
+def ask_consent(means: Consent) -> None:
     """Ask for consent, where somebody sits at a terminal; who cannot be asked must say --yes."""
     if not sys.stdin.isatty():
         return
@@ -378,8 +489,9 @@ def _run_parties(
 
     def once(ends: Ends) -> None:
         nonlocal told
+        with deaf():
+            stopped(ends)
         told = True
-        stopped(ends)
 
     try:
         return run_to_end(
@@ -395,9 +507,13 @@ def _run_parties(
         raise
 
 
-def _choices(masks: list[str] | None, candidates: int | None) -> dict[str, str]:
+def _choices(
+    masks: list[str] | None, candidates: int | None, least_k: int | None
+) -> dict[str, str]:
     """What this party decides for itself, by the protocol's keywords."""
     choices = {} if candidates is None else {CANDIDATES_CHOICE: str(candidates)}
+    if least_k is not None:
+        choices[LEAST_K_CHOICE] = str(least_k)
     for given in masks or ():
         attribute, equals, mask = given.partition("=")
         if not (attribute and equals and mask):
@@ -422,11 +538,14 @@ def _check_fingerprint(fingerprint: str | None) -> None:
         )
 
 
-def _own_record(study: Study, record: Path | None, csv: Path | None, row: int | None) -> Record:
+def _own_record(
+    scenario: Scenario, record: Path | None, csv: Path | None, row: int | None
+) -> Record:
+    schema = scenario.study.schema
     if record is not None and csv is None and row is None:
-        return read_record(record, study.schema)
+        return read_record(record, schema)
     if record is None and csv is not None and row is not None:
-        return read_csv(csv, study.schema, range(row, row + 1))[0]
+        return read_csv(csv, schema, range(row, row + 1), scenario.layout)[0]
     raise InputError("give the record either by --record FILE or by --csv FILE --row N")
 
 
@@ -440,7 +559,8 @@ def _row_range(rows: str | None) -> range | None:
     return range(int(first), int(last) + 1)
 
 
-def _party_name(name: str | None) -> str:
+def party_name(name: str | None) -> str:
+    """The name that was given, or a random one."""
     if name is None:
         return f"party-{secrets.token_hex(4)}"
     if not is_party_name(name):
@@ -448,20 +568,60 @@ def _party_name(name: str | None) -> str:
     return name
 
 
-def _show_party_end(
-    study: Study, end: Ending | MpcRrError, out: Path | None, *, as_json: bool
+def show_party_end(
+    study: Study,
+    name: str,
+    end: Ending,
+    out: Path | None,
+    wish: Everything | None,
+    *,
+    as_json: bool,
 ) -> None:
-    if isinstance(end, MpcRrError):
-        raise end
-    result = party_result(study, end)
+    """What a party has in the end: on disk, if it is to be there, and on the screen."""
+    with _kept(study, end, receipt_file(end), out, wish):
+        result, whole = _result_of(study, {name: end}, end, wish)
+        if out is not None:
+            with deaf(), _or_printed(result):
+                if whole is None:
+                    write_party_result(result, end, out)
+                else:
+                    whole.write(receipt_file(end), out)
     if out is not None:
-        with _or_printed(result):
-            write_party_result(result, end, out)
-        messages().print(f"Your result and receipt are in {out}", highlight=False, soft_wrap=True)
+        own = "Your result" if whole is None else "The whole result"
+        messages().print(f"{own} and receipt are in {out}", highlight=False, soft_wrap=True)
     _show(study, result, end, as_json=as_json)
 
 
-def _show(study: Study, result: PartyResult, end: Ending, *, as_json: bool) -> None:
+def _kept(
+    study: Study,
+    end: Ending | None,
+    beside: Mapping[str, str],
+    out: Path | None,
+    wish: Everything | None,
+) -> contextlib.AbstractContextManager[None]:
+    """What is known here anyhow is on disk before what was handed out is looked at."""
+    if end is None or out is None or wish is None:
+        return contextlib.nullcontext()
+    own = party_result(study, end)
+    return kept_meanwhile({**published_files(own, own.publication), **beside}, out)
+
+
+def _result_of(
+    study: Study, ends: Mapping[str, Ending], end: Ending, wish: Everything | None
+) -> tuple[PartyResult | ResultFile, Whole | None]:
+    """What is known here in the end: everything, where that was asked for and handed out."""
+    if wish is None:
+        return party_result(study, end), None
+    try:
+        whole = whole_result(study, wish, ends)
+    except ResultsError as trouble:
+        return without_it(party_result(study, end), trouble), None
+    if whole.remark is not None:
+        messages().print(f"[yellow]Note[/]: {escape(whole.remark)}", highlight=False)
+    return whole.file, whole
+
+
+def _show(study: Study, result: PartyResult | ResultFile, end: Ending, *, as_json: bool) -> None:
     if as_json:
         typer.echo(to_json(result), nl=False)
     else:
@@ -479,7 +639,7 @@ def _beside(end: Ending | MpcRrError) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _or_printed(result: PartyResult | None) -> Iterator[None]:
+def _or_printed(result: PartyResult | ResultFile | None) -> Iterator[None]:
     """If results cannot be written they are printed, so that nothing is lost."""
     try:
         yield
@@ -489,17 +649,28 @@ def _or_printed(result: PartyResult | None) -> Iterator[None]:
         raise ResultsError(f"{error}; result.json was printed instead") from None
 
 
-def _show_host_end(study: Study, ends: Ends, out: Path | None, *, as_json: bool) -> None:
+def show_host_end(
+    study: Study, ends: Ends, out: Path | None, wish: Everything | None, *, as_json: bool
+) -> None:
     """The result, which all parties of the host share, and each one's receipt."""
+    finished = {name: end for name, end in ends.items() if isinstance(end, Ending)}
+    best = min(finished.values(), key=lambda end: end.without_verdict, default=None)
+    beside = receipt_files(ends) | without_result(study, ends)
+    with _kept(study, best, beside, out, wish):
+        result, whole = (None, None) if best is None else _result_of(study, finished, best, wish)
+        if out is not None:
+            with deaf(), _or_printed(result):
+                if whole is None:
+                    write_host_results(study, result, ends, out)
+                else:
+                    whole.write(beside, out)
+    if result is not None and best is not None:  # what one has heard, all have
+        _show(study, result, best, as_json=as_json)
+
+
+def _raise_failed(ends: Ends) -> None:
+    """Say why some parties of a host have no result, if any have none."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
-    finished = [end for end in ends.values() if isinstance(end, Ending)]
-    finished.sort(key=lambda end: end.without_verdict)  # what one has heard, all have
-    result = party_result(study, finished[0]) if finished else None
-    if out is not None:
-        with _or_printed(result):
-            write_host_results(study, result, ends, out)
-    if result is not None:
-        _show(study, result, finished[0], as_json=as_json)
     if failed:
         message = f"{len(failed)} of {len(ends)} parties of this host have no result; "
         raise Aborted(message + _causes(failed), failed)

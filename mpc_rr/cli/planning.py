@@ -1,46 +1,36 @@
-"""``mpc-rr schema`` and ``mpc-rr plan``: before anything is asked."""
+"""``mpc-rr condense`` and ``plan``: before anything is asked."""
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
+import numpy as np
 import typer
 from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
-from mpc_rr.cli.console import plain_errors, print_json
-from mpc_rr.errors import InputError, ResultsError, all_quoted
-from mpc_rr.estimation.planning import budget_for_error
-from mpc_rr.estimation.planning import plan as plan_designs
-from mpc_rr.privacy.disclosures import bounded
+from mpc_rr.cli.console import plain_errors, print_json, progress_bar
+from mpc_rr.errors import DataError, InputError, all_quoted
+from mpc_rr.estimation.matrix import Codes
+from mpc_rr.planning.condensing import NEAR, Condensed
+from mpc_rr.planning.condensing import condense as condensed
+from mpc_rr.planning.crowds import Effort, Outlook
+from mpc_rr.planning.designs import BlockOptions, check_categories
+from mpc_rr.planning.plans import TRUST, Known, Plan, budget_for_error
+from mpc_rr.planning.plans import plan as plan_designs
+from mpc_rr.planning.trust import Way, ways_to_trust
+from mpc_rr.protocols.block_aggregation import BlockAggregation
+from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Schema
-from mpc_rr.show.planning import show_plans
-from mpc_rr.study.drafting import draft_schema
-from mpc_rr.study.file import load_scenario
+from mpc_rr.show.condensing import show_condensed
+from mpc_rr.show.planning import show_plan, show_ways
+from mpc_rr.study.definition import Study
+from mpc_rr.study.file import Scenario, load_scenario
+from mpc_rr.study.records import read_csv
 
-
-@app.command()
-def schema(
-    file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Records with a header line.")],
-    out: Annotated[Path | None, typer.Option(help="Write it there instead of showing it.")] = None,
-    verbose: Verbose = False,
-) -> None:
-    """Draft the schema of a study from a CSV file, for you to finish.
-
-    Few different values become categories, many numbers become bins, identifiers are left out.
-    """
-    with plain_errors(verbose):
-        draft = draft_schema(file)
-        if out is None:
-            typer.echo(draft, nl=False)
-            return
-        if out.exists():
-            raise InputError(f"{out} exists already; name another file with --out")
-        try:
-            out.write_text(draft, encoding="utf-8")
-        except OSError as error:
-            raise ResultsError(f"cannot write {out}: {error.strerror}") from None
-        typer.echo(f"{out} holds a draft; look at every line before you use it")
+LEAST_PILOT = 20
 
 
 @app.command()
@@ -57,43 +47,213 @@ def plan(
     ] = None,
     clusters: Annotated[
         str | None,
-        typer.Option(help="Also plan RR-Clusters with these: 'age+health, car+place'."),
+        typer.Option(help="Also plan clusters that you know: 'age+health, car+place'."),
+    ] = None,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.csv",
+            help="Records of a pilot: errors are measured on people drawn from it.",
+        ),
+    ] = None,
+    own_data: Annotated[
+        bool, typer.Option("--own-data", help=r"Take the study's own \[data] as the pilot.")
+    ] = False,
+    populations: Annotated[
+        int | None,
+        typer.Option(help="Simulated populations for each strength of dependence (2 to 8)."),
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(help="Simulated people in each, at most (50,000).")
     ] = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Predict the error of each randomized-response design before any data is collected.
+    """Try out designs before anybody is asked: how wrong would what they publish be?
 
     Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
-    all pairs of attributes must be). The first line of the table is the design to prefer.
+    all pairs of attributes must be). See docs/planning.md.
     """
     with plain_errors(verbose, plugin):
-        study = load_scenario(study_file).study
-        n = study.parties.count if respondents is None else respondents
-        sizes = study.schema.sizes
-        numeric = [a.name for a in study.schema.attributes if a.numeric]
-        if numeric:
-            raise InputError(
-                f"{numeric[0]!r} is a number with {sizes[study.schema.names.index(numeric[0])]:,} "
-                "possible values; randomized designs need categories: give it bins"
-            )
+        scenario = load_scenario(study_file)
+        study = scenario.study
+        check_categories(study.schema)
         if (epsilon is None) == (error is None):
             raise InputError("give either --epsilon or --error")
-        budget = budget_for_error(sizes, n, error).epsilon if error is not None else epsilon
-        assert budget is not None
-        groups = _clusters(clusters, study.schema) if clusters is not None else None
-        plans = plan_designs(sizes, n, budget, clusters=groups)
+        n = study.parties.count if respondents is None else respondents
+        known = Known(
+            clusters=None if clusters is None else _clusters(clusters, study.schema),
+            blocks=_block_options(study),
+            pilot=_pilot(scenario, pilot, own_data),
+            study=_setting(study, n),
+        )
+        effort = Effort(populations=populations, people=people)
+        with progress_bar("Trying out designs") as bar:
+            effort = replace(effort, progress=bar)
+            if epsilon is None:
+                assert error is not None
+                epsilon = float(f"{budget_for_error(study.schema, n, error, known, effort):.3g}")
+            found = plan_designs(study.schema, n, epsilon, known, effort)
+            ways, untrusted = ways_to_trust(found)
+        lobby_s, round_s = study.deadlines.lobby_s, study.deadlines.round_s
         if as_json:
-            print_json(
-                {
-                    "n": n,
-                    "epsilon": budget,
-                    "designs": [asdict(p) | {"error": bounded(p.error)} for p in plans],
-                }
-            )
+            print_json(_as_json(found, ways, lobby_s, round_s))
         else:
-            show_plans(Console(), plans, n)
+            console = Console()
+            if error is not None:
+                console.print(
+                    f"About the smallest ε at which some design reaches an error of {error:g} "
+                    f"(middling dependence, or the pilot's): {epsilon:g}",
+                    highlight=False,
+                )
+            show_plan(console, found)
+            show_ways(console, ways, untrusted, lobby_s, round_s)
+
+
+@app.command()
+def condense(
+    study_file: StudyFile,
+    pilot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.csv", help="Records of a pilot, by which it is judged."),
+    ] = None,
+    own_data: Annotated[
+        bool, typer.Option("--own-data", help=r"Take the study's own \[data] as the pilot.")
+    ] = False,
+    near: Annotated[
+        float,
+        typer.Option(
+            help="An attribute follows from another that tells at least this share of its entropy."
+        ),
+    ] = NEAR,
+    most_categories: Annotated[
+        int | None,
+        typer.Option(help="Join categories until no attribute has more answers than this."),
+    ] = None,
+    as_json: JsonOption = False,
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Ask less: which attributes follow from others, which categories could be joined?
+
+    Judged on a pilot, before anybody is asked (statistical input confidentiality, section 4).
+    Prints what to change in the study file.
+    """
+    with plain_errors(verbose, plugin):
+        scenario = load_scenario(study_file)
+        check_categories(scenario.study.schema)
+        records = _pilot(scenario, pilot, own_data)
+        if records is None:
+            raise InputError("what follows from what is judged on a pilot: give --pilot FILE.csv")
+        found = condensed(scenario.study.schema, records, near, most_categories)
+        if as_json:
+            print_json(_condensed_as_json(found))
+        else:
+            show_condensed(Console(), found)
+
+
+def _condensed_as_json(found: Condensed) -> dict[str, Any]:
+    return {
+        "pilot": found.pilot,
+        "combinations": found.combinations,
+        "combinations_left": found.combinations_left,
+        "followed": [
+            {
+                "attribute": f.attribute.name, "from": f.representative.name, "values": f.values,
+                "unseen": f.unseen, "people": f.people, "wrong": f.wrong,
+                "wrong_at_most": f.wrong_at_most,
+            }
+            for f in found.followed
+        ],
+        "joined": [
+            {"attribute": j.attribute.name, "groups": j.groups, "entropy_lost": j.lost}
+            for j in found.joined
+        ],
+    }  # fmt: skip
+
+
+def _setting(study: Study, n: int) -> Setting:
+    """The study with so many people; it needs no more than those."""
+    minimum = study.parties.minimum
+    fewest = n if minimum is None else min(minimum, n)
+    return msgspec.structs.replace(study.setting, expected=n, parties=n, fewest=fewest)
+
+
+def _block_options(study: Study) -> BlockOptions | None:
+    """What a study by blocks wants; its p follows from the budget."""
+    asked = study.protocol
+    if not isinstance(asked, BlockAggregation):
+        return None
+    return BlockOptions(asked.floor, asked.block, asked.together, asked.answers, asked.tables)
+
+
+def _pilot(scenario: Scenario, pilot: Path | None, own_data: bool) -> Codes | None:
+    if pilot is not None and own_data:
+        raise InputError("give either --pilot or --own-data")
+    if pilot is None and not own_data:
+        return None
+    if pilot is None:
+        whose, records = "the study's own [data]", scenario.records()
+    else:
+        whose = str(pilot)
+        records = read_csv(pilot, scenario.study.schema, layout=scenario.layout)
+    if len(records) < LEAST_PILOT:
+        raise DataError(
+            f"{whose} has {len(records)} of the {LEAST_PILOT} records that a pilot needs at least: "
+            "of fewer, how answers depend on each other cannot be told"
+        )
+    return np.array(records, dtype=np.int64)
+
+
+def _as_json(found: Plan, ways: Sequence[Way], lobby_s: float, round_s: float) -> dict[str, Any]:
+    return {
+        "n": found.n,
+        "epsilon": found.epsilon,
+        "recommended": found.recommended.name,
+        "recommended_with_tables": found.tables.name,
+        "shares_alone_are_as_good": found.margins_are_as_good,
+        "independence": found.crowds.dependence,
+        "pilot": found.pilot,
+        "simulated_people": found.crowds.effort.people_of(found.n),
+        "simulated_populations": found.crowds.effort.populations_of(found.n),
+        "relative_trust": None if found.pilot else TRUST,
+        "designs": [
+            {
+                "name": outlook.name,
+                "what": outlook.design.what,
+                "epsilon": outlook.design.epsilon,
+                "one_answer": outlook.design.one_answer,
+                "beta": outlook.design.beta,
+                "error": outlook.error,
+                "errors": _errors(outlook),
+                "protocol": outlook.design.options,
+            }
+            for outlook in found.outlooks
+        ],
+        "refused": found.refused,
+        "ways_to_trust": [
+            {
+                "name": way.name,
+                "trusted": way.trusted,
+                "central_epsilon": way.epsilon,
+                "delta": way.delta,
+                "local_epsilon": way.local_epsilon,
+                "errors": _errors(way.outlook),
+                "messages": way.messages,
+                "minutes_online": way.minutes(lobby_s, round_s),
+                "offered": way.offered,
+            }
+            for way in ways
+        ],
+    }
+
+
+def _errors(outlook: Outlook) -> dict[str, dict[str, float]]:
+    return {
+        word: {"error": found.error, "standard_error": found.standard_error}
+        for word, found in outlook.predicted.items()
+    }
 
 
 def _clusters(text: str, schema: Schema) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""Commands on a result folder: query, synthesize, verify, report."""
+"""Commands on a result folder: query, compute, synthesize, verify, report."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,17 +11,21 @@ from rich.markup import escape
 from rich.text import Text
 
 from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, app
-from mpc_rr.cli.console import messages, plain_errors, print_json
+from mpc_rr.cli.console import messages, note, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError, plain
+from mpc_rr.estimation.expressions import parse_expression
+from mpc_rr.publication.computing import compute
 from mpc_rr.publication.parts import LEVEL
 from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
-from mpc_rr.results.asking import ask, read_askable
+from mpc_rr.results.asking import ask, read_computable, read_weights, synthetic
 from mpc_rr.results.claims import Claim, Contradicted, Judgement
+from mpc_rr.results.export import export
 from mpc_rr.results.folder import check_folder
 from mpc_rr.results.verification import claims_of, publish_anew
 from mpc_rr.show.answers import answer_lines
+from mpc_rr.show.computed import computed_lines
 from mpc_rr.show.report import report
 
 HANGING = "    "
@@ -62,6 +66,62 @@ def query(
             Console().print(escape(plain(line)), highlight=False)
 
 
+@app.command("compute")
+def compute_command(
+    run: RunFolder,
+    expressions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="EXPRESSION…",
+            help="mean(age), variance(…), standard_deviation(…), median(…), quantile(age, 0.9), "
+            "covariance(a, b), correlation(a, b), share(CONDITION), table(a, b, c), "
+            "linear(OUTCOME, PREDICTOR, …), logistic(CONDITION, PREDICTOR, …); in place of an "
+            "attribute score(age, young = 20, …), midpoints(age), categories(place).",
+        ),
+    ],
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For each answer to this question.")
+    ] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Only of those who meet it.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE.csv", help="Sampling weights of the parties.")
+    ] = None,
+    party: Annotated[
+        str, typer.Option("--id", metavar="COLUMN", help="Its column of parties' names.")
+    ] = "party",
+    weight: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Its column of weights.")
+    ] = "weight",
+    level: Annotated[float, typer.Option(help="Confidence of the intervals.")] = LEVEL,
+    as_json: JsonOption = False,
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Compute statistics of the pooled answers, each with its error and interval.
+
+    Means, variances, quantiles, covariances, correlations, shares, tables, linear and logistic
+    regressions, of answers by their order or by any score of your own. What a folder cannot tell is
+    refused, and says why; docs/compute.md has the language.
+
+    Example:  mpc-rr compute results/health-at-work 'mean(stress)' 'share(smokes = yes)' --by age
+    """
+    with plain_errors(verbose, plugin):
+        known = None if weights is None else read_weights(weights, party, weight)
+        told = read_computable(run, known)
+        found = [
+            compute(told, one, by=by, where=where, level=level)
+            for one in map(parse_expression, expressions)
+        ]
+        if as_json:
+            print_json([asdict(one) for one in found])
+            return
+        for number, one in enumerate(found):
+            for line in [""] * bool(number) + computed_lines(one):
+                Console().print(escape(plain(line)), highlight=False, soft_wrap=True)
+
+
 @app.command()
 def synthesize(
     run: RunFolder,
@@ -73,17 +133,17 @@ def synthesize(
 ) -> None:
     """Write invented people who, taken together, answer as the respondents did.
 
-    They are drawn from a model that is estimated from the randomized answers, and tell no more of
-    anybody than those do. A row may equal somebody's record by chance.
+    They are drawn from a model that is estimated from the randomized answers (by blocks, from a
+    tree of its tables), and tell no more of anybody than those do. A row may equal somebody's
+    record by chance.
     """
     with plain_errors(verbose, plugin):
         if out.exists():
             raise InputError(f"{out} exists already; name another file with --out")
-        found = read_askable(run)
-        schema = found.schema
         rng: Randomness = SystemRandomness() if seed is None else SeededRandomness(seed)
         with messages().status("fitting a model to the answers"):
-            people = decoded(found.estimates.synthesize(rows, rng.uniform), schema)
+            schema, codes = synthetic(run, rows, rng.uniform)
+            people = decoded(codes, schema)
         try:
             out.write_text(csv_text([list(schema.names), *people]), encoding="utf-8")
         except OSError as error:
@@ -166,6 +226,29 @@ def report_command(
         typer.echo(f"{place} can be opened in any browser, without a network")
 
 
+@app.command("export")
+def export_command(
+    run: RunFolder,
+    out: Annotated[Path, typer.Option(help="The folder to write; must not exist yet.")],
+    parquet: Annotated[
+        bool, typer.Option("--parquet", help="Also as Parquet files; needs pyarrow.")
+    ] = False,
+    plugin: PluginOption = None,
+    verbose: Verbose = False,
+) -> None:
+    """Write what a study published for other programs: CSV with labels, a codebook, R.
+
+    Tables with their limits, reports, randomization matrices, and a script that reads and corrects
+    them in base R. The folder is taken as it stands: whether it follows from the transcript,
+    mpc-rr verify says. See docs/export.md.
+    """
+    with plain_errors(verbose, plugin):
+        with messages().status("exporting"):
+            place = export(run, out, parquet=parquet)
+        typer.echo(f"{place} holds what the study published; begin with {place / 'codebook.json'}")
+        note(f"not verified: whether {run} follows from its transcript, mpc-rr verify {run} says")
+
+
 @app.command("publish")
 def publish_command(
     run: RunFolder,
@@ -182,7 +265,7 @@ def publish_command(
         check_folder(out)
         with messages().status("replaying the transcript"):
             found = publish_anew(run, out)
-        for note in found.notes:
-            if note.incomplete:
-                messages().print(f"[yellow]Warning[/]: {escape(plain(note.text))}", highlight=False)
+        for told in found.notes:
+            if told.incomplete:
+                messages().print(f"[yellow]Warning[/]: {escape(plain(told.text))}", highlight=False)
         typer.echo(f"{out} holds what the study publishes")

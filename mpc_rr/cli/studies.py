@@ -1,6 +1,7 @@
 """Commands that run studies: run, check, coordinate."""
 
 import contextlib
+import dataclasses
 import datetime as dt
 import json
 import sys
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.agents.coordinator import INTERRUPTED, Coordinator
 from mpc_rr.agents.outcome import Outcome
 from mpc_rr.agents.watching import Watch, unwatched
 from mpc_rr.agents.withdrawals import read_withdrawals, withdrawn
@@ -28,7 +29,6 @@ from mpc_rr.cli.app import (
     JsonOption,
     OutOption,
     PluginOption,
-    ScenarioFile,
     SeedOption,
     StudyFile,
     Verbose,
@@ -36,7 +36,14 @@ from mpc_rr.cli.app import (
     app,
 )
 from mpc_rr.cli.console import messages, plain_errors, print_json, say
-from mpc_rr.errors import Aborted, BrokerError, InputError, InternalError, ResultsError
+from mpc_rr.errors import (
+    Aborted,
+    BrokerError,
+    InputError,
+    InternalError,
+    MpcRrError,
+    ResultsError,
+)
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.rights import PARTY_INVITATION
 from mpc_rr.results.closing import close
@@ -45,7 +52,8 @@ from mpc_rr.results.format import to_json
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.running import coordinate_study, run_study
-from mpc_rr.running.loops import run_to_end, settle
+from mpc_rr.running.loops import deaf, run_to_end, settle
+from mpc_rr.running.parts import nowhere
 from mpc_rr.running.studies import Interrupted
 from mpc_rr.show.progress import watcher
 from mpc_rr.show.study import scenario_facts, show_facts, show_prospects, show_result
@@ -63,7 +71,7 @@ class TransportName(StrEnum):
 @app.command()
 def run(
     context: typer.Context,
-    scenario_file: ScenarioFile,
+    study_file: StudyFile,
     transport: Annotated[
         TransportName,
         typer.Option(help="mqtt: a real broker. memory: simulated, in virtual time, from a seed."),
@@ -95,9 +103,13 @@ def run(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a whole scenario here: broker, coordinator and all parties.
+    """Run a whole study here: broker, coordinator and all parties.
 
-    Example:  mpc-rr run scenarios/quickstart.toml --out my-results
+    The records come from the CSV file or the generator in its [data]. Examples:
+
+    mpc-rr run quickstart --out my-results
+
+    mpc-rr run my-study.toml --data people.csv
     """
     with plain_errors(verbose, plugin):
         simulated = transport is TransportName.memory
@@ -106,11 +118,13 @@ def run(
                 "--broker, --broker-ca and --hosts have no meaning with --transport memory"
             )
         url = None if simulated or broker is None else broker_url(context, broker, broker_ca)
-        scenario = load_scenario(scenario_file, data)
+        scenario = load_scenario(study_file, data)
         scenario.records()  # bad data is told before anything starts
         folder = _result_folder(out, scenario.study)
         _foretell(scenario.study, quiet=as_json)
         started, safe = time.monotonic(), Safe(folder)
+        kept = _Kept(scenario.study, safe, seed)
+        own_key = read_registrar(registrar)
         with safe.named():
             try:
                 result: StudyResult = run_study(
@@ -119,25 +133,27 @@ def run(
                     broker=url,
                     seed=seed,
                     hosts=hosts,
-                    registrar=read_registrar(registrar),
-                    watch=_watch(as_json) if simulated else _kept(_watch(as_json), safe, seed),
+                    registrar=own_key,
+                    watch=_watch(as_json) if simulated else kept.watching(_watch(as_json)),
                 )
             except Interrupted as stopped:
                 result = stopped.run
+            except (BrokerError, InternalError, KeyboardInterrupt) as stopped:
+                result = kept.cut_short(stopped)
             _finish(result, folder, time.monotonic() - started, safe, as_json=as_json)
 
 
 @app.command()
 def check(
-    scenario_file: ScenarioFile,
+    study_file: StudyFile,
     data: DataOption = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Check a scenario file, and its data if it names any, without running it."""
+    """Check a study file, and its data if it names any, without running it."""
     with plain_errors(verbose, plugin):
-        scenario = load_scenario(scenario_file, data)
+        scenario = load_scenario(study_file, data)
         scenario.study.check_open()
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
@@ -146,7 +162,7 @@ def check(
             print_json(facts)
         else:
             show_facts(Console(), facts)
-            typer.echo(f"{scenario_file} is in order")
+            typer.echo(f"{study_file} is in order")
 
 
 @app.command()
@@ -178,17 +194,21 @@ def coordinate(
         folder = _result_folder(out, study)
         _foretell(study, quiet=as_json)
         started, safe = time.monotonic(), Safe(folder)
+        kept = _Kept(study, safe, seed)
         with safe.named():
-            result = run_to_end(
-                coordinate_study(
-                    study,
-                    url,
-                    seed=seed,
-                    announce=_announce(study, url),
-                    watch=_kept(_watch(as_json), safe, seed),
-                    withdrawn=withdrawn(listed),
+            try:
+                result: StudyResult = run_to_end(
+                    coordinate_study(
+                        study,
+                        url,
+                        seed=seed,
+                        announce=_announce(study, url),
+                        watch=kept.watching(_watch(as_json)),
+                        withdrawn=withdrawn(listed),
+                    )
                 )
-            )
+            except (BrokerError, KeyboardInterrupt) as stopped:
+                result = kept.cut_short(stopped)
             _finish(result, folder, time.monotonic() - started, safe, as_json=as_json)
 
 
@@ -199,21 +219,43 @@ def _watch(quiet: bool) -> Watch:
     return unwatched if quiet else watcher(messages())
 
 
-def _kept(watch: Watch, safe: Safe, seed: int | None) -> Watch:
-    """Watched, and a finished study is on disk before any party is told that it is finished."""
+class _Kept:
+    """However a study ends here, what is known of it is not lost."""
 
-    @contextlib.contextmanager
-    def watched(coordinator: Coordinator) -> Iterator[None]:
-        def keep(outcome: Outcome) -> None:
-            settle()
-            known = StudyResult(coordinator.study, outcome, {}, seed, TransportName.mqtt.value)
-            safe.keep(close(known, coordinator.sign))
+    def __init__(self, study: Study, safe: Safe, seed: int | None) -> None:
+        self._study, self._safe, self._seed = study, safe, seed
+        self._coordinator: Coordinator | None = None
 
-        coordinator.keep = keep
-        with watch(coordinator):
-            yield
+    def watching(self, watch: Watch) -> Watch:
+        """Watched, and a finished study is on disk before any party is told that it is finished."""
 
-    return watched
+        @contextlib.contextmanager
+        def watched(coordinator: Coordinator) -> Iterator[None]:
+            def keep(outcome: Outcome) -> None:
+                settle()
+                self._safe.keep(self._closed(coordinator, outcome))
+
+            self._coordinator, coordinator.keep = coordinator, keep
+            with watch(coordinator):
+                yield
+
+        return watched
+
+    def cut_short(self, stopped: MpcRrError | KeyboardInterrupt) -> StudyResult:
+        """What is known of a study that never began, or was stopped before it had ended.
+
+        One that is done is in its safe place: whoever stopped it is told where.
+        """
+        if self._safe.place is not None:
+            raise stopped
+        by_hand = isinstance(stopped, KeyboardInterrupt)
+        coordinator = self._coordinator or nowhere(self._study, self._seed)
+        outcome = coordinator.cut_short(INTERRUPTED if by_hand else str(stopped))
+        return self._closed(coordinator, dataclasses.replace(outcome, interrupted=by_hand))
+
+    def _closed(self, coordinator: Coordinator, outcome: Outcome) -> StudyResult:
+        known = StudyResult(self._study, outcome, {}, self._seed, TransportName.mqtt.value)
+        return close(known, coordinator.sign)
 
 
 def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
@@ -231,7 +273,8 @@ def _announce(study: Study, url: BrokerUrl) -> Callable[[Coordinator], None]:
 def _foretell(study: Study, *, quiet: bool) -> None:
     """Say what the study is too small, or too wide, to find out, before it begins."""
     if not quiet:
-        show_prospects(messages(), study.protocol.prospects(study.setting))
+        foretold = study.protocol.prospects(study.setting)
+        show_prospects(messages(), [found.text for found in foretold])
 
 
 def _result_folder(out: Path | None, study: Study) -> Path:
@@ -247,7 +290,9 @@ def _finish(
 ) -> None:
     """Write and then show how a study ended; a failed one ends the command with code 1."""
     try:
-        with _computing(result, quiet=as_json):
+        # Without a result nothing is computed: whoever stops it again does not stop that.
+        hearing = deaf() if result.outcome.result is None else contextlib.nullcontext()
+        with hearing, _computing(result, quiet=as_json):
             file = write_results(result, folder, safe)
     except ResultsError as error:
         transcript = transcript_lines(result.outcome.transcript)
@@ -266,7 +311,8 @@ def _finish(
     if result.outcome.result is None:
         kinds = InternalError | BrokerError
         broken = [end for end in result.parties.values() if isinstance(end, kinds)]
-        why = "; ".join([result.outcome.cause, *(str(end) for end in broken[:1])])
+        told = dict.fromkeys([result.outcome.cause, *(str(end) for end in broken[:1])])
+        why = "; ".join(told)
         fault = broken[0].__cause__ if broken else result.outcome.fault
         raise Aborted(f"the study failed: {why}", result.outcome.culprits) from fault
 

@@ -9,11 +9,11 @@ import numpy as np
 from mpc_rr.estimation.clusters import Clusters, dependence_graph, power_iteration_clusters
 from mpc_rr.estimation.dependence import cramers_v
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.matrix import Array, Codes, DistanceWeighted
+from mpc_rr.estimation.matrix import Array, DistanceWeighted
 from mpc_rr.estimation.planning import pairs_of
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import Records
-from mpc_rr.reproduce.queries import joint_counts
+from mpc_rr.reproduce.queries import cell_errors, joint_counts
 from mpc_rr.reproduce.result import Bars, HeatMap, Reproduction
 from mpc_rr.reproduce.runs import OnProgress, repeat
 from mpc_rr.reproduce.verdict import Claim, exactly, mean_margin
@@ -85,7 +85,7 @@ class HistogramRun:
                 (raw, fitted.counts((i, j))),
                 (estimated, fitted.table((i, j)) * fitted.n),
             ):
-                errors = _percent(truth, counts)
+                errors = 100 * cell_errors(counts, truth)
                 picture[edges[i] : edges[i + 1], edges[j] : edges[j + 1]] = errors
                 picture[edges[j] : edges[j + 1], edges[i] : edges[i + 1]] = errors.T
         return raw, estimated, clusters
@@ -103,13 +103,6 @@ class HistogramRun:
         graph = dependence_graph(names, dependences)
         groups = power_iteration_clusters(graph, CLUSTERS, as_printed=self.as_printed)
         return sorted(tuple(sorted(names.index(name) for name in group)) for group in groups)
-
-
-def _percent(truth: Codes, counts: Array) -> Array:
-    """|X − Y|/X in %; NaN where the true data have nobody."""
-    errors = np.full(truth.shape, np.nan)
-    np.divide(100 * abs(truth - counts), truth, out=errors, where=truth > 0)
-    return errors
 
 
 def figure(

@@ -17,6 +17,7 @@ from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.mdrr_tables import KEEPS
 from mpc_rr.reproduce.medians import Medians
 from mpc_rr.reproduce.queries import (
+    COVERAGES,
     Pair,
     absolute_error,
     joint_counts,
@@ -28,7 +29,6 @@ from mpc_rr.reproduce.result import Lines, Reproduction
 from mpc_rr.reproduce.runs import OnProgress, repeat
 from mpc_rr.reproduce.verdict import Claim, Comparison, exactly
 
-COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LITTLE = 0.1
 Key = tuple[str, str, float]
 """Kind of error or p, method, coverage."""

@@ -1,4 +1,5 @@
-"""Count queries on a pair of attributes, and how wrong an estimate answers them (000 §6.5)."""
+"""How wrong an estimate answers count queries on a pair of attributes (000 §6.5), cell by cell
+(003 §6.4)."""
 
 import math
 
@@ -8,6 +9,8 @@ from mpc_rr.estimation.matrix import Array, Codes
 from mpc_rr.reproduce.adult import Records
 
 Pair = tuple[int, int]
+COVERAGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+"""The shares σ of a table's cells that are asked for."""
 
 
 def joint_counts(records: Records, attributes: tuple[int, ...], copies: int = 1) -> Codes:
@@ -42,3 +45,10 @@ def relative_error(estimate: Array, truth: Codes, subset: Codes) -> float:
     """|Y_S − X_S| / X_S, infinite where nobody is in S."""
     wanted = float(truth.ravel()[subset].sum())
     return absolute_error(estimate, truth, subset) / wanted if wanted else math.inf
+
+
+def cell_errors(counts: Array, truth: Codes) -> Array:
+    """|Y − X| / X of every cell, of counts; NaN where the true data have nobody."""
+    errors = np.full(truth.shape, np.nan)
+    np.divide(abs(truth - counts), truth, out=errors, where=truth > 0)
+    return errors

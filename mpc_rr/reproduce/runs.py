@@ -1,13 +1,15 @@
 """Independent repetitions of an experiment, on all cores, with progress."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from multiprocessing import get_context
-from typing import TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+S = TypeVar("S")
 T = TypeVar("T")
 OnProgress = Callable[[int, int], None]
 """Told how many runs are done, of how many."""
@@ -25,34 +27,52 @@ def repeat(
     picklable.
     """
     seeds = np.random.SeedSequence(seed).spawn(runs)
+    few = runs < WORTH_A_POOL
+    return each_of(_Run(task), seeds, progress, processes=1 if few else None)
+
+
+@dataclass
+class _Run(Generic[T]):
+    """One run with the random numbers of a seed."""
+
+    task: Callable[[np.random.Generator], T]
+
+    def __call__(self, seed: np.random.SeedSequence) -> T:
+        return self.task(np.random.default_rng(seed))
+
+
+def each_of(
+    work: Callable[[S], T],
+    items: Sequence[S],
+    progress: OnProgress,
+    *,
+    processes: int | None = None,
+) -> list[T]:
+    """``work`` on each item, on all cores (or in so many processes); both must be picklable."""
     results: list[T] = []
-    for result in _each(task, seeds):
+    for result in _each(work, items, processes or os.cpu_count() or 1):
         results.append(result)
-        progress(len(results), runs)
+        progress(len(results), len(items))
     return results
 
 
-def _each(
-    task: Callable[[np.random.Generator], T], seeds: list[np.random.SeedSequence]
-) -> Iterator[T]:
-    cores = os.cpu_count() or 1
-    if len(seeds) < WORTH_A_POOL or cores == 1:
-        yield from (task(np.random.default_rng(seed)) for seed in seeds)
+def _each(work: Callable[[S], T], items: Sequence[S], processes: int) -> Iterator[T]:
+    if processes == 1:
+        yield from map(work, items)
         return
     context = get_context("spawn")
-    with ProcessPoolExecutor(cores, context, _prepare, (task,)) as pool:
-        yield from cast(
-            "Iterator[T]", pool.map(_one, seeds, chunksize=max(1, len(seeds) // (cores * 50)))
-        )
+    with ProcessPoolExecutor(processes, context, _prepare, (work,)) as pool:
+        chunk = max(1, len(items) // (processes * 50))
+        yield from cast("Iterator[T]", pool.map(_one, items, chunksize=chunk))
 
 
-_task: list[Callable[[np.random.Generator], object]] = []
+_work: list[Callable[[Any], object]] = []
 
 
-def _prepare(task: Callable[[np.random.Generator], object]) -> None:
-    """In a new process: keep the task, with its data, for all runs to come."""
-    _task[:] = [task]
+def _prepare(work: Callable[[Any], object]) -> None:
+    """In a new process: keep the work, with its data, for all items to come."""
+    _work[:] = [work]
 
 
-def _one(seed: np.random.SeedSequence) -> object:
-    return _task[0](np.random.default_rng(seed))
+def _one(item: object) -> object:
+    return _work[0](item)

@@ -1,24 +1,24 @@
 """A study whose parties are spread over processes of this machine."""
 
 import asyncio
-import contextlib
 import dataclasses
 import multiprocessing
 import multiprocessing.process
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from mpc_rr.agents.coordinator import Coordinator
 from mpc_rr.agents.host import Ends
 from mpc_rr.agents.outcome import State
 from mpc_rr.agents.watching import Watch
-from mpc_rr.errors import InternalError, MpcRrError
+from mpc_rr.errors import InternalError, MpcRrError, one_line
 from mpc_rr.network.address import BrokerAddresses, BrokerUrl
 from mpc_rr.protocols.registry import load_plugins, plugins
 from mpc_rr.publication.ending import Ending
-from mpc_rr.running.loops import run_to_end
+from mpc_rr.running.loops import deaf, run_to_end
 from mpc_rr.running.parts import coordinate_study, take_part
 from mpc_rr.running.run import Run
 from mpc_rr.schema import Record
@@ -36,19 +36,21 @@ async def on_hosts(
     parts = [dict(people[k::hosts]) for k in range(min(hosts, len(people)))]
     spawn = multiprocessing.get_context("spawn")
     own: set[multiprocessing.process.BaseProcess] = set()
-    pool = ProcessPoolExecutor(
-        len(parts), mp_context=spawn, initializer=load_plugins, initargs=(plugins(),)
-    )
+    # A pool each: one that has lost a process ends all its others.
+    pools = [
+        ProcessPoolExecutor(1, mp_context=spawn, initializer=load_plugins, initargs=(plugins(),))
+        for _ in parts
+    ]
     running: list[asyncio.Future[Ends]] = []
-    coordinators: list[Any] = []
+    coordinators: list[Coordinator] = []
     try:
-        with _starting, _deaf_to_ctrl_c():
+        with _starting, deaf(signal.SIGINT):  # this process ends them, quietly
             others = set(multiprocessing.active_children())
             running = [
                 loop.run_in_executor(
                     pool, _host, study, broker.parties, part, seed, scenario.faults
                 )
-                for part in parts
+                for pool, part in zip(pools, parts, strict=True)
             ]
             own = set(multiprocessing.active_children()) - others
         result = await _unless_a_host_fails(
@@ -57,9 +59,9 @@ async def on_hosts(
                 announce=coordinators.append,
             ),
             running,
-            lambda: bool(coordinators) and coordinators[0].progress.state is not State.LOBBY,
+            coordinators,
         )  # fmt: skip
-        if result.outcome.interrupted:
+        if result.outcome.interrupted or not result.outcome.attempts:
             for process in own:
                 process.terminate()  # whoever had not joined yet would wait for the coordinator
         finished = await asyncio.gather(*running, return_exceptions=True)
@@ -70,7 +72,8 @@ async def on_hosts(
             one.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         raise
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for pool in pools:
+            pool.shutdown(wait=True, cancel_futures=True)
     ends: Ends = {}
     for part, end in zip(parts, finished, strict=True):
         if isinstance(end, BaseException):
@@ -83,19 +86,26 @@ async def on_hosts(
 async def _unless_a_host_fails(
     coordinating: Coroutine[Any, Any, Run],
     running: list["asyncio.Future[Ends]"],
-    has_begun: Callable[[], bool],
+    coordinators: list[Coordinator],
 ) -> Run:
-    """Coordinate to the end; if a host fails before the study has begun, that is why it cannot."""
+    """Coordinate to the end; if a host fails before the study has begun, that is why it cannot.
+
+    ``coordinators``: the one there is, once it is ready.
+    """
     study = asyncio.ensure_future(coordinating)
     waiting: set[asyncio.Future[Any]] = {study, *running}
     try:
         while not study.done():
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             failed = [e for host in done - {study} if (e := host.exception()) is not None]
-            if failed and not study.done() and not has_begun():
+            if not failed or study.done():
+                continue
+            if not coordinators:
                 study.cancel()
                 await asyncio.wait({study})
                 raise _why(failed[0])
+            if coordinators[0].progress.state is State.LOBBY:
+                coordinators[0].give_up(str(_why(failed[0])))
         return study.result()
     except asyncio.CancelledError:
         study.cancel()
@@ -105,24 +115,11 @@ async def _unless_a_host_fails(
 def _why(fault: BaseException) -> MpcRrError:
     if isinstance(fault, MpcRrError):
         return fault
-    return InternalError(f"its host process ended: {fault}")
+    return InternalError(f"a host process ended: {one_line(str(fault))}")
 
 
 _starting = threading.Lock()
 """Another study of this process may start hosts, too; each ends its own."""
-
-
-@contextlib.contextmanager
-def _deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that are started meanwhile do not hear Ctrl-C: this one ends them, quietly."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _host(

@@ -105,6 +105,24 @@ class _Signals:
             loop.call_soon_threadsafe(lambda: None)  # it may sleep
 
 
+@contextlib.contextmanager
+def deaf(*numbers: signal.Signals) -> Iterator[None]:
+    """Signals mean nothing for a moment; nor do they to processes that are started meanwhile.
+
+    By default Ctrl-C and SIGTERM: for what takes a moment only, and must be there in the end.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are heard by the main thread alone
+        return
+    deaf_to = numbers or (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in deaf_to}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class _Thread(Generic[T]):
     """A thread in which some work goes on that may run an event loop."""
 

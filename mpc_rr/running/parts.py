@@ -11,10 +11,11 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.agents.watching import Watch, WatchParties, unwatched
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.envelope import COORDINATOR
+from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.network.transport import Transport
 from mpc_rr.randomness import Randomness, SeededRandomness, SystemRandomness
-from mpc_rr.results.closing import close
+from mpc_rr.results.closing import close, for_parties
 from mpc_rr.running.run import Run
 from mpc_rr.schema import Record
 from mpc_rr.simulation.faults import Faults, FaultyTransport
@@ -49,6 +50,12 @@ async def mqtt_connection(
         yield connection
 
 
+def nowhere(study: Study, seed: int | None = None) -> Coordinator:
+    """A coordinator that nobody hears: of a study that ended before it had a connection."""
+    transport = MemoryNetwork().attach(COORDINATOR)
+    return Coordinator(study, transport, randomness_of(seed).fork(COORDINATOR))
+
+
 async def coordinate_study(
     study: Study,
     broker: BrokerUrl,
@@ -69,6 +76,9 @@ async def coordinate_study(
         with faulty(faults or Faults(), rng) as end:
             transport = end(connection.attach(COORDINATOR), COORDINATOR)
             coordinator = Coordinator(study, transport, rng.fork(COORDINATOR), withdrawn=withdrawn)
+            coordinator.closing = lambda ended, sign: for_parties(
+                Run(study, ended, {}, seed, "mqtt"), sign
+            )
             announce(coordinator)
             with watch(coordinator):
                 outcome = await coordinator.run()

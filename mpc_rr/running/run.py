@@ -5,9 +5,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.expressions import Expression
 from mpc_rr.publication.answers import Answer
+from mpc_rr.publication.computing import Computed
 from mpc_rr.publication.parts import LEVEL, Publication, Table
 from mpc_rr.results.asking import ask
+from mpc_rr.results.asking import compute as compute_on
 from mpc_rr.results.claims import Claim
 from mpc_rr.results.folder import check_folder, write_results
 from mpc_rr.results.run import StudyResult
@@ -88,6 +91,20 @@ class Run(StudyResult):
         with tempfile.TemporaryDirectory() as scratch:
             return ask(self.save(Path(scratch) / "run"), condition, level)
 
+    def compute(
+        self,
+        expression: Expression | str,
+        *,
+        by: str | None = None,
+        where: str | None = None,
+        level: float = LEVEL,
+        weights: Mapping[str, float] | None = None,
+    ) -> Computed:
+        """A statistic of the answers: what ``mpc-rr compute`` gives of its folder."""
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = self.save(Path(scratch) / "run")
+            return compute_on(folder, expression, by=by, where=where, level=level, weights=weights)
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         cause = "" if self.outcome.result is not None else f"Aborted: {self.outcome.cause}"
@@ -106,3 +123,18 @@ def verify(run: Run | str | Path) -> tuple[Claim, ...]:
 def query(run: Run | str | Path, condition: str, level: float = LEVEL) -> Answer:
     """How many meet a condition, in a run or a result folder (``docs/query.md``)."""
     return run.query(condition, level) if isinstance(run, Run) else ask(run, condition, level)
+
+
+def compute(
+    run: Run | str | Path,
+    expression: Expression | str,
+    *,
+    by: str | None = None,
+    where: str | None = None,
+    level: float = LEVEL,
+    weights: Mapping[str, float] | None = None,
+) -> Computed:
+    """A statistic of the answers in a run or a result folder (``docs/compute.md``)."""
+    if isinstance(run, Run):
+        return run.compute(expression, by=by, where=where, level=level, weights=weights)
+    return compute_on(run, expression, by=by, where=where, level=level, weights=weights)

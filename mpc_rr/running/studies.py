@@ -21,7 +21,7 @@ from mpc_rr.network.envelope import COORDINATOR
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.network.transport import Transport
 from mpc_rr.randomness import Randomness, SeededRandomness
-from mpc_rr.results.closing import close
+from mpc_rr.results.closing import close, for_parties
 from mpc_rr.running.hosts import on_hosts
 from mpc_rr.running.loops import beside, here, run_to_end
 from mpc_rr.running.parts import AT_THE_DOOR, faulty, mqtt_connection, randomness_of
@@ -251,6 +251,9 @@ async def _run(
     with faulty(scenario.faults, rng) as end:
         coordinator = Coordinator(
             study, end(coordinator_transport, COORDINATOR), rng.fork(COORDINATOR)
+        )
+        coordinator.closing = lambda ended, sign: for_parties(
+            Run(study, ended, {}, seed, transport), sign
         )
         parties = [
             Party(

@@ -103,6 +103,10 @@ class FaultyTransport:
         """As the wrapped transport does."""
         return self._inner.cut_off(since)
 
+    def crowded(self, since: float) -> str | None:
+        """As the carrier says."""
+        return self._inner.crowded(since)
+
     async def answer(self, address: str, raw: bytes) -> None:
         """As the wrapped transport does: what is lost is lost on arrival."""
         await self._inner.answer(address, raw)

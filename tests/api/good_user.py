@@ -9,6 +9,7 @@ import mpc_rr
 from mpc_rr import (
     Claim,
     Domain,
+    GaussianShares,
     Microdata,
     NamedEstimates,
     NoiseShares,
@@ -47,6 +48,6 @@ fitted = mpc_rr.Fitted(design, design.randomize(records, SeededRandomness.from_g
 estimated: Table = NamedEstimates(study.schema, fitted).table("car", "place")
 counted: Table = count_table(records, study.schema, "car")
 groups = mdav(Microdata.of(study.schema.attributes, [tuple(row) for row in records.tolist()]), 3)
-noise: type[NoiseShares] = NoiseShares
+noise: type[NoiseShares | GaussianShares] = NoiseShares
 version: str = mpc_rr.__version__
 print(run.publication.findings[0].text, len(groups), counted.values, version, claims[0].verdict)

@@ -2,12 +2,15 @@
 
 import asyncio
 import contextlib
+import io
 
 import pytest
 from anonymizing import GROUPS, IN_GROUPS, MASKED, NAMES, PEOPLE, make_scenario, make_study
 from helpers import PATIENT
 
+from mpc_rr.agents.terms import Terms
 from mpc_rr.anonymization.perturbation import Noise
+from mpc_rr.cli.asking import asked_at_terminal
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker
 from mpc_rr.running import coordinate_study, run_study, take_part
@@ -38,6 +41,29 @@ def test_figure_2_comes_out_over_mqtt(monkeypatch):
         (p[:1], (STEP_4[p[1]], STEP_4[p[2]])) for p in PEOPLE
     ]
     assert result.released() == STEP_5
+
+
+async def test_figure_2_comes_out_through_the_prompt(capsys):
+    """Each respondent types her masked values; one looks at masks first, and mistypes."""
+    study = make_study(MASKED, **PATIENT)
+    terms = {}
+    for name, (_, age, salary) in zip(NAMES, PEOPLE, strict=True):
+        typed = [f"={STEP_4[age]}", f"={STEP_4[salary]}"]
+        if name == "party-1":
+            typed = ["? swap:30", "noise:", "? =20", *typed]
+        lines = io.StringIO("\n".join(typed) + "\n")
+        terms[name] = Terms(decide=asked_at_terminal(lines))
+    with embedded_broker() as broker:
+        result, _ = await asyncio.gather(
+            coordinate_study(study, broker.coordinator),
+            take_part(study, broker.parties, dict(zip(NAMES, PEOPLE, strict=True)), terms=terms),
+        )
+    assert result.outcome.result.released() == STEP_5
+    said = " ".join(capsys.readouterr().err.split())
+    assert "Yours is 35000: place 4 of 8 from the lowest. 20000, 27000, 30000, 35000" in said
+    for expected in ("swap:30", "'' is not a number", "nothing bounds what it tells"):
+        assert expected in said
+    assert "tells that it is rare" in said
 
 
 # ── Through a proxy ────────────────────────────────────────────────────────────────────────────

@@ -100,7 +100,8 @@ async def test_a_line_that_is_dead_without_a_word_is_given_up_and_made_again(nat
     router = Router(nats)
     async with router.open() as through, asyncio.timeout(LIMIT_S):
         urls = {"coordinator": nats, "party": nats} | {whose: through}
-        how = {"longest_wait_s": 50, "keepalive_s": 1}
+        # The library looks every second whether to ask: by 5 s, and the broker waits 6.
+        how = {"longest_wait_s": 50, "keepalive_s": 4}
         coordinator = connection(urls["coordinator"], coordinator=True, **how)
         party = connection(urls["party"], coordinator=False, **how)
         ends = {"coordinator": coordinator.attach(COORDINATOR), "party": party.attach("ann")}

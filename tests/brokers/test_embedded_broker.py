@@ -8,10 +8,13 @@ import socket
 import subprocess
 import sys
 
+import aiomqtt
+import msgspec
 import paho.mqtt.client as paho
 import processes
 import pytest
 import ready_brokers
+from paho.mqtt.enums import CallbackAPIVersion
 
 from mpc_rr.errors import BrokerError
 from mpc_rr.network import broker as broker_module
@@ -40,10 +43,15 @@ def connection(url, *, coordinator=False):
     )  # fmt: skip
 
 
-def left_in(folder):
-    """The files, and the processes that have anything to do with the folder."""
+def alive_in(folder):
+    """The processes that have anything to do with the folder."""
     alive = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, check=False)
-    return [*folder.iterdir(), *alive.stdout.split()]
+    return [int(number) for number in alive.stdout.split()]
+
+
+def left_in(folder):
+    """Its files, and those processes."""
+    return [*folder.iterdir(), *alive_in(folder)]
 
 
 def start_owner(folder, then):
@@ -69,6 +77,49 @@ def test_neither_process_nor_folder_outlives_the_owner(tmp_path, how):
     processes.until(lambda: not left_in(tmp_path), "nothing is left")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on")
+def test_a_broker_whose_guard_is_killed_dies_with_it_and_leaves_nothing(folder):
+    """Once it went on for good, and the private key stayed."""
+    with embedded_broker(tls=True):
+        guard = min(set(alive_in(folder)) - {server_in(folder)})
+        os.kill(guard, signal.SIGKILL)
+        processes.until(lambda: not alive_in(folder), "the broker has died")
+    assert not left_in(folder)
+
+
+def test_a_guard_that_was_stopped_goes_on_and_cleans_up(folder):
+    """Once its owner waited ten seconds in vain, and broker, folder and private key stayed."""
+    with embedded_broker(tls=True):
+        guard = min(set(alive_in(folder)) - {server_in(folder)})
+        os.kill(guard, signal.SIGSTOP)
+    left = left_in(folder)
+    for number in alive_in(folder):
+        os.kill(number, signal.SIGKILL)
+    assert not left
+
+
+TOO_LATE = """
+import os
+from mpc_rr.network import broker_guard
+dies_with_us = broker_guard._dies_with_us()
+if os.fork() == 0:  # its child has another parent than the one that it is to die with
+    child = os.fork()
+    if child == 0:
+        dies_with_us()
+        os._exit(0)
+    print("ended by", os.WTERMSIG(os.waitpid(child, 0)[1]), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it goes on")
+def test_a_broker_whose_guard_died_before_it_could_ask_to_be_told_dies_too():
+    """Once only a later death was noticed."""
+    _, said, _ = processes.start([sys.executable, "-c", TOO_LATE]).finish()
+    assert said == f"ended by {signal.SIGKILL:d}\n"
 
 
 async def test_more_than_a_thousand_subscriptions(nats):
@@ -355,3 +406,113 @@ async def test_a_session_left_behind_is_forgotten_and_one_in_use_is_not(monkeypa
             )
             await writer.attach(COORDINATOR).send(EVERYONE, b"to everyone")
             assert (await end.recv()).raw == b"to everyone"
+
+
+async def test_nobody_can_leave_messages_for_those_who_come_later():
+    """Once all were kept: 400 MB of them, left in five seconds, and no coordinator got in."""
+    with embedded_broker() as broker:
+        for part in range(3):
+            async with ready_brokers.client(broker.parties) as mallory:
+                topic = f"mpc_rr/test/coordinator/{mallory.identifier}"
+                await mallory.publish(topic, b"left" * 50_000 * (part > 0), qos=1, retain=True)
+                await mallory.publish(topic, b"x", qos=part % 2, retain=True)
+        async with ready_brokers.client(broker.coordinator) as late:
+            await late.subscribe("mpc_rr/test/coordinator/+", qos=1)
+            await late.publish(f"mpc_rr/test/coordinator/{late.identifier}", b"the end", qos=1)
+            heard = await anext(aiter(late.messages))
+            assert (heard.payload, heard.retain) == (b"the end", False)
+
+
+def subscribed(url, mailbox, topics):
+    """Whether a session that stays was there before, and whether it was given all of these."""
+    present, answers = [], []
+    client = paho.Client(CallbackAPIVersion.VERSION2, mailbox, clean_session=False)
+    client.username_pw_set(*url.login(mailbox))
+    client.on_connect = lambda _c, _d, flags, _code, _p: present.append(flags.session_present)
+    client.on_subscribe = lambda _c, _d, _mid, codes, _p: answers.append(codes)
+    client.on_disconnect = lambda *_: answers.append([])
+    client.connect(url.host, url.port)
+    codes = None
+    while not answers:
+        client.loop(0.1)
+        if present and codes is None:
+            codes = client.subscribe([(topic, 1) for topic in topics])
+    client.disconnect()
+    given = answers[0]
+    return present == [True], bool(given) and max(map(mqtt.number, given)) < 128
+
+
+def test_a_session_with_long_topics_is_not_kept_and_one_of_a_study_is():
+    """Records of sessions were kept for good: 4 GiB of long topics, and nobody got in."""
+    with embedded_broker() as broker:
+        long = [f"mpc_rr/{k}{'x' * 1000}/all" for k in range(7)]
+        assert subscribed(broker.parties, "mlong", long) == (False, False)
+        assert subscribed(broker.parties, "mlong", long) == (False, False)
+        ours = [f"mpc_rr/{'x' * 48}/{part}" for part in ("all", "box/mours/+")]
+        assert subscribed(broker.parties, "mours", ours) == (False, True)
+        assert subscribed(broker.parties, "mours", ours) == (True, True)
+
+
+async def test_what_was_subscribed_is_forgotten_and_who_is_connected_goes_on(monkeypatch):
+    """They were kept until the broker ended: whoever left enough of them shut all others out."""
+    monkeypatch.setattr(rights, "RECORDS_KEPT_S", 1)
+    with embedded_broker() as broker:
+        reader = connection(broker.parties)
+        writer = connection(broker.coordinator, coordinator=True)
+        end = reader.attach("ann")
+        async with reader.open(), writer.open():
+            here = (broker.parties, "mleft", ["mpc_rr/test/all"])
+            assert await asyncio.to_thread(subscribed, *here) == (False, True)
+            while await asyncio.to_thread(subscribed, *here) != (False, True):  # noqa: ASYNC110
+                await asyncio.sleep(1.5)  # longer than it is kept
+            await writer.attach(COORDINATOR).send(EVERYONE, b"to everyone")
+            assert (await end.recv()).raw == b"to everyone"
+
+
+def test_a_broker_that_does_not_hear_its_keeper_is_not_served(monkeypatch, folder):
+    """It was, with a warning."""
+    monkeypatch.setattr(broker_module, "_bounded", lambda *_: False)
+    with pytest.raises(BrokerError, match="did not hear what it is to keep"), embedded_broker():
+        pass
+    assert not any(folder.iterdir())
+
+
+async def test_what_was_retained_before_the_keeper_spoke_is_gone(monkeypatch):
+    """At a restart with its keys, somebody may come in before."""
+    bounded = broker_module._bounded  # noqa: SLF001
+
+    def late(url, keys):
+        asyncio.run(leave_one(url))
+        return bounded(url, keys)
+
+    async def leave_one(url):
+        async with ready_brokers.client(url) as mallory:
+            topic = f"mpc_rr/test/coordinator/{mallory.identifier}"
+            await mallory.publish(topic, b"left", qos=1, retain=True)
+
+    monkeypatch.setattr(broker_module, "_bounded", late)
+    with contextlib.ExitStack() as stack:
+        broker = await asyncio.to_thread(stack.enter_context, embedded_broker())
+        async with ready_brokers.client(broker.coordinator) as coordinator:
+            await coordinator.subscribe("mpc_rr/test/coordinator/+", qos=1)
+            own = f"mpc_rr/test/coordinator/{coordinator.identifier}"
+            await coordinator.publish(own, b"the end", qos=1)
+            assert (await anext(aiter(coordinator.messages))).payload == b"the end"
+
+
+async def test_the_keeper_of_a_broker_may_bound_it_alone_and_hears_nothing():
+    keys = broker_module.fresh_keys()
+    with embedded_broker(keys=keys) as broker:
+        token = keys.keeper_token(SystemRandomness())
+        url = msgspec.structs.replace(broker.parties, user=rights.KEEPER, password=token)
+        async with ready_brokers.client(broker.coordinator) as coordinator:
+            await coordinator.subscribe("mpc_rr/test/all", qos=1)
+            async with ready_brokers.client(url) as keeper:
+                with contextlib.suppress(aiomqtt.MqttError):
+                    assert min(map(mqtt.number, await keeper.subscribe("mpc_rr/+/all"))) >= 128
+            for topic in ("mpc_rr/test/all", "$JS/API/STREAM/DELETE/$MQTT_msgs"):
+                with contextlib.suppress(aiomqtt.MqttError):
+                    async with ready_brokers.client(url) as keeper:
+                        await keeper.publish(topic, b"forged", qos=1)
+            await coordinator.publish("mpc_rr/test/all", b"the end", qos=1)
+            assert (await anext(aiter(coordinator.messages))).payload == b"the end"

@@ -251,3 +251,28 @@ def test_mqtt_is_the_only_way_in(tmp_path):
                     said += more
                 assert b"Authorization Violation" in said
                 assert b"+OK" not in said
+
+
+async def test_nothing_is_taken_with_qos_2(addresses):
+    """It would be kept until it is released, also of sessions that somebody leaves behind."""
+    mailbox = draw_mailbox(SystemRandomness())
+
+    async def listen(own):
+        async for _ in own.messages:
+            pass
+
+    with contextlib.suppress(aiomqtt.MqttError):  # of leaving what was cut
+        async with client(addresses.parties, mailbox) as own:
+            tasks = [
+                asyncio.create_task(one)
+                for one in (
+                    own.publish(f"{STUDY}/coordinator/{mailbox}", b"two", qos=2),
+                    listen(own),
+                )
+            ]
+            done, _ = await asyncio.wait(
+                tasks, timeout=LIMIT_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in tasks:
+                task.cancel()
+    assert [type(task.exception()) for task in done] == [aiomqtt.MqttError] * len(done) != []

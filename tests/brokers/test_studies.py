@@ -187,3 +187,15 @@ def test_randomized_studies_are_the_same_on_both_transports(broker, protocol):
     first, second = (result.estimates().marginals() for result in (real, simulated))
     for one, other in zip(first, second, strict=True):
         assert one.unbiased.shares.tolist() == other.unbiased.shares.tolist()
+
+
+@pytest.mark.parametrize("name", ["box", "all", "coordinator", "mpc_rr"])
+def test_a_study_may_be_called_like_a_word_of_its_topics(nats, name):
+    """Once what many of study "box" wrote at the same time was published where nobody reads."""
+    records, sizes = random_records(40, (2, 3), seed=5), (2, 3)
+    scenario = make_scenario(
+        records, sizes, name=name, protocol=RRIndependent(keep=0.5), lobby_s=120, round_s=60
+    )
+    result = run_study(scenario, broker=nats)
+    assert result.outcome.result is not None, result.outcome.cause
+    assert len(result.outcome.members) == 40

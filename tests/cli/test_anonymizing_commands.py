@@ -152,6 +152,33 @@ def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
     assert "given away: for whoever" in (tmp_path / "masked" / "report.html").read_text()
 
 
+@pytest.mark.parametrize("study", [GROUPS, MASKS], ids=["groups", "masks"])
+def test_the_report_of_a_simulation_sets_the_release_beside_the_truth(here, tmp_path, study):
+    here("run", study, "--transport", "memory", "--seed", "1", "--out", tmp_path / "out")
+    truth = SCENARIOS / "eight_neighbours.csv"
+    assert here("report", tmp_path / "out", "--truth", truth)[0] == 0
+    text = (tmp_path / "out" / "report.html").read_text()
+    for said in ("Numbers beside the truth", "Relations beside the truth", "Spearman"):
+        assert said in text
+    assert ("How far masks moved people in rank" in text) == (study == MASKS)
+
+
+def test_a_run_is_released_in_another_way(here, tmp_path):
+    here("run", GROUPS, "--transport", "memory", "--out", tmp_path / "out")
+    further = ("--as", "anatomy", "--out", tmp_path / "further")
+    code, out, err = here("release", tmp_path / "out", *further)
+    assert code == 0, err
+    assert "all together" in out
+    assert len(rows(tmp_path / "further" / "anatomy" / "confidential.csv")) == 9
+    code, _, err = here("release", tmp_path / "out", *further)
+    assert code == 2
+    assert_one_line(err, "exists")
+    code, out, _ = here(
+        "release", tmp_path / "out", *further[:2], "--out", tmp_path / "b", "--json"
+    )
+    assert json.loads(out)["releases"][-1]["k"] == 4
+
+
 def test_records_are_counted_and_no_model_is_made_of_them(here, tmp_path):
     here("run", GROUPS, "--transport", "memory", "--out", tmp_path / "out")
     code, out, _ = here("query", tmp_path / "out", "zip=13053 or age > 40")

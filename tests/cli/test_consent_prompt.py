@@ -1,92 +1,58 @@
 """At a terminal a person is shown what she would disclose, and asked."""
 
-import os
-import pty
-import sys
+import json
 
 import pytest
-from cli_helpers import STUDY
+from cli_helpers import STUDY, mpc_rr
+from terminals import AtTerminal
 
 from mpc_rr.cli import console
+from mpc_rr.study.file import load_scenario
 
 SHORT = STUDY.replace("lobby_s = 600", "lobby_s = 1")
 """A broker that does not answer is tried for no longer."""
 TYPED = {
-    "no": (b"n\n", b"you declined; nothing was sent"),
-    "yes": (b"y\n", b"no MQTT broker answers"),
-    "the end of what is typed": (b"\x04", b"you declined; nothing was sent"),
-    "an interrupt": (b"\x03", b"you declined; nothing was sent"),
+    "no": ("n\n", "you declined; nothing was sent"),
+    "yes": ("y\n", "no MQTT broker answers"),
+    "the end of what is typed": ("\x04", "you declined; nothing was sent"),
+    "an interrupt": ("\x03", "you declined; nothing was sent"),
 }
 
 
-def at_a_terminal(command, typed, errors=None):
-    """Run a command as the foreground process of a terminal; what it shows, and its exit code.
-
-    ``errors``: a file to which its messages go.
-    """
-    child, terminal = pty.fork()
-    if child == 0:
-        if errors is not None:
-            os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
-        os.execv(sys.executable, [sys.executable, "-m", "mpc_rr", *map(str, command)])
-    shown = b""
-    try:
-        while piece := _read(terminal):
-            shown += piece
-            if typed and b"Take part? [y/N]:" in shown:
-                os.write(terminal, typed)
-                typed = b""
-    finally:
-        os.close(terminal)
-        _, status = os.waitpid(child, 0)
-    return shown, os.waitstatus_to_exitcode(status)
-
-
-def _read(terminal):
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # the other end was closed
-        return b""
+def taking_part(small, *options, errors=None):
+    """The first of the people, at a terminal, in a study whose broker does not answer."""
+    (small / "study.toml").write_text(SHORT)
+    return AtTerminal(
+        ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1,
+         "--broker", "mqtt://127.0.0.1:1", *options],
+        errors=errors,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", TYPED)
 def test_a_person_at_a_terminal_is_asked_before_anything_is_sent(small, answer):
-    (small / "study.toml").write_text(SHORT)
     typed, ends_with = TYPED[answer]
-    shown, code = at_a_terminal(
-        ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1,
-         "--broker", "mqtt://127.0.0.1:1"],
-        typed,
-    )  # fmt: skip
-    assert b"What you would disclose" in shown
-    assert b"The study is open" in shown
+    person = taking_part(small)
+    person.reply("Take part? [y/N]:", typed)
+    shown, code = person.finish()
+    assert "What you would disclose" in shown
+    assert "The study is open" in shown
     assert ends_with in shown
-    assert b"Traceback" not in shown
+    assert "Traceback" not in shown
     assert code == 1
 
 
 def test_who_says_yes_beforehand_is_not_asked(small):
-    (small / "study.toml").write_text(SHORT)
-    shown, _ = at_a_terminal(
-        ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1,
-         "--broker", "mqtt://127.0.0.1:1", "--yes"],
-        b"",
-    )  # fmt: skip
-    assert b"Take part?" not in shown
-    assert b"no MQTT broker answers" in shown
+    shown, _ = taking_part(small, "--yes").finish()
+    assert "Take part?" not in shown
+    assert "no MQTT broker answers" in shown
 
 
 @pytest.mark.parametrize("said", [[], ["--yes"]])
 def test_who_sits_at_a_terminal_and_cannot_be_asked_there_must_say_yes(small, said):
     """With 2>file nothing was asked, and the broker was connected to."""
-    (small / "study.toml").write_text(SHORT)
     errors = small / "errors"
-    _, code = at_a_terminal(
-        ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1,
-         "--broker", "mqtt://127.0.0.1:1", *said],
-        b"",
-        errors,
-    )  # fmt: skip
+    _, code = taking_part(small, *said, errors=errors).finish()
     told = errors.read_text()
     assert ("cannot be asked there" in told) == (not said)
     assert ("no MQTT broker answers" in told) == bool(said)
@@ -104,3 +70,40 @@ def test_who_is_started_in_the_background_of_a_terminal_must_say_yes(here, small
     )  # fmt: skip
     assert "cannot be asked there" in told
     assert code == 2
+
+
+def test_a_limit_for_each_answer_is_shown_and_kept(small):
+    study = STUDY.replace('name = "exact_pairs"', 'name = "rr_independent"\nkeep = 0.5')
+    (small / "study.toml").write_text(study)
+    asked = ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1, "--explain"]
+    code, out, err = mpc_rr(*asked, "--json", "--answer-budget", 2)
+    assert (code, err) == (0, "")
+    means = json.loads(out)
+    assert (means["budget"], means["answer_budget"], means["refused"]) == (None, 2.0, None)
+    assert [0 < line["entropy_share"] < 1 for line in means["disclosures"]] == [True, True]
+    assert means["in_vain"]  # five people
+    code, out, err = mpc_rr(*asked, "--answer-budget", 1)
+    assert code == 2
+    assert "Your answers may be in vain for this" in " ".join(out.split())
+    assert "exceeds the budget of 1 for each answer" in err
+
+
+def test_an_answer_can_have_a_limit_of_its_own(small):
+    study = STUDY.replace('name = "exact_pairs"', 'name = "rr_independent"\nkeep = 0.5')
+    (small / "study.toml").write_text(study)
+    first = load_scenario(small / "study.toml").study.schema.names[0]
+    asked = ["party", small / "study.toml", "--csv", small / "people.csv", "--row", 1, "--explain"]
+    code, out, err = mpc_rr(*asked, "--answer-budget", 2, "--answer-budget", f"{first}=0.1")
+    assert code == 2
+    assert f"ε = 2 for each other answer, ε = 0.1 for the answer to “{first}”" in " ".join(
+        out.split()
+    )
+    assert f"“{first}” exceeds the budget of 0.1 for it" in " ".join(err.split())
+    for twice in ((f"{first}=1", f"{first}=9"), ("1", "9")):
+        code, _, err = mpc_rr(*asked, "--answer-budget", twice[0], "--answer-budget", twice[1])
+        assert code == 2
+        assert f"“{twice[0]}” and “{twice[1]}”; give one" in " ".join(err.split())
+    for wrong, says in (("heath=1", "no attribute “heath”"), ("much", "a number, or NAME=NUMBER")):
+        code, _, err = mpc_rr(*asked, "--answer-budget", wrong)
+        assert code == 2
+        assert says in " ".join(err.split())

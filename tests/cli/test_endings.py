@@ -60,6 +60,21 @@ def test_a_coordinator_that_is_stopped_tells_everybody_and_leaves_a_folder(place
     assert "verdict" in (small / "ann" / "receipt.jsonl").read_text()
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_coordinator_that_is_stopped_twice_leaves_a_folder(place, how):
+    """The second ends it at once. Once there was no folder then; some send two as a habit."""
+    small, where = place
+    boss = coordinate(*where, "--out", small / "out")
+    boss.finished = True
+    for _ in range(2):
+        boss.send_signal(how)
+    boss.wait(processes.LIMIT_S)
+    told = json.loads((small / "out" / "result.json").read_text())
+    assert (told["status"], told["cause"]) == ("aborted", "the coordinator was interrupted")
+    assert told["coordinator"] in boss.said()[1]
+    assert boss.said()[1].splitlines()[-1] == "mpc-rr: interrupted"
+
+
 @pytest.mark.parametrize("hosts", [0, 2])
 def test_a_whole_run_that_is_stopped_leaves_a_folder(small, hosts):
     """Once, often enough, a trace and nothing else."""
@@ -119,21 +134,30 @@ def test_a_party_that_died_comes_again_under_its_name(place):
 
 
 def test_two_coordinators_of_one_study_are_noticed_by_all(place):
-    """Once each got half of the people, and both said that it was done."""
+    """Once each got half of the people, and both said that it was done.
+
+    One more is expected than come: else the one could have begun before the other has answered.
+    """
     small, where = place
-    one, two = (coordinate(*where, "--out", small / f"out-{k}") for k in (1, 2))
-    people = start("host", *where, "--csv", small / "people.csv", "--out", small / "people")
+    bosses = [coordinate(*where, "--out", small / f"out-{k}") for k in (1, 2)]
+    people = start(
+        "host", *where, "--csv", small / "people.csv", "--rows", "1:4", "--out", small / "people"
+    )
     code, _, err = people.finish()
     assert code == 1
     assert "two coordinators run study" in err
     assert "say with --coordinator which one is meant" in err
-    assert len(ended(small / "people")) == 5
-    for boss in (one, two):
+    assert len(ended(small / "people")) == 4
+
+    def told():
+        said = " ".join(boss.said()[1] for boss in bosses)
+        return "two coordinators run study" in said or "joins another run" in said
+
+    processes.until(told, "a coordinator says so")
+    for boss in bosses:
         boss.finished = True
         boss.send_signal(signal.SIGTERM)
         boss.wait()
-    said = " ".join(boss.said()[1] for boss in (one, two))
-    assert "two coordinators run study" in said or "joins another run" in said
 
 
 def test_what_is_wrong_on_this_machine_is_told_before_what_follows_from_it(place):

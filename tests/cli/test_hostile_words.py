@@ -117,6 +117,7 @@ def test_what_languages_need_may_stand_in_a_study_file(tmp_path, word, spelled):
 DRAWN_OVER_OTHERS = {
     "marks": ("\u0336\u0334\u0489\u20e0" * 240, "more than 5 marks on one letter (U+0334)"),
     "on a letter with some": ("\u1ebf\u0301\u0302\u0303\u0304", "5 marks on one letter (U+0304)"),
+    "spacing marks": ("\u0915" + "\u0903" * 6, "more than 5 marks on one letter (U+0903)"),
     "with joiners": ("\u0936" + "\u0301\u200d" * 9 + "\u0936", "more than 5 marks"),
     "wide": ("\ufdfd", "drawn over others (U+FDFD)"),
     "wider": ("\U00012031", "drawn over others (U+12031)"),

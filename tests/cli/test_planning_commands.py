@@ -4,22 +4,96 @@ import json
 from pathlib import Path
 
 import pytest
-from cli_helpers import assert_one_line
+from cli_helpers import PEOPLE, assert_one_line
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
+QUICK = ("--n", 500, "--populations", 2, "--people", 500)
 
 
 def test_plan_predicts_before_any_data(small, here):
-    code, out, _ = here("plan", small / "study.toml", "--n", 5000, "--epsilon", 2, "--json")
+    code, out, _ = here("plan", small / "study.toml", *QUICK, "--epsilon", 2, "--json")
     assert code == 0
-    designs = json.loads(out)["designs"]
+    found = json.loads(out)
+    designs = found["designs"]
     assert [d["error"] for d in designs] == sorted(d["error"] for d in designs)
-    code, out, _ = here("plan", small / "study.toml", "--n", 5000, "--error", 0.1)
-    assert code == 0
-    assert "mean L1 error" in out
+    assert all(d["epsilon"] == pytest.approx(2, rel=1e-6) for d in designs)
+    assert found["recommended"] in [d["name"] for d in designs]
+    assert set(found["independence"]) == {"weak", "middling", "strong"}
+    assert all(0 <= e["error"] <= 2 for d in designs for e in d["errors"].values())
+    assert found["ways_to_trust"][0]["name"] == "randomized by each"
     code, _, err = here("plan", small / "study.toml")
     assert code == 2
     assert_one_line(err, "either --epsilon or --error")
+
+
+def test_a_plan_for_a_wished_error_fits_eighty_columns(small, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = here("plan", small / "study.toml", *QUICK, "--error", 0.1)
+    assert code == 0
+    assert max(map(len, out.splitlines())) <= 80
+    for words in ("weak", "strong", "independence", "who must be", "minutes", "20 %"):
+        assert words in " ".join(out.split())
+
+
+def test_where_shares_alone_are_as_good_that_is_said(small, here):
+    """Four questions to 300 people at ε = 1, where one answer of each has the smallest error (at
+    smaller ε designs win that publish nearly equal shares); two that are asked at ε = 6."""
+    little_told = (SCENARIOS / "block_survey.toml", "--epsilon", 1, "--populations", 4)
+    _, little, _ = here("plan", *little_told)
+    _, much, _ = here("plan", small / "study.toml", *QUICK, "--epsilon", 6)
+    assert "Do not ask for tables at this budget" in little
+    assert "Do not ask for tables" not in much
+    assert "[protocol]" in much
+    assert "[protocol]" not in little
+
+
+def test_a_pilot_is_measured_and_a_small_one_is_said_to_be(small, here):
+    """As few records as a pilot may have, for a study of 500."""
+    lines = "".join(f"{sport},{mood}\n" for sport, mood in PEOPLE * 4)
+    (small / "people.csv").write_text("sport,mood\n" + lines)
+    scenario = (small / "scenario.toml").read_text()
+    (small / "scenario.toml").write_text(scenario.replace("count = 5", "count = 20"))
+    for pilot in (("--pilot", small / "people.csv"), ("--own-data",)):
+        code, out, _ = here("plan", small / "scenario.toml", *QUICK, "--epsilon", 4, *pilot)
+        assert code == 0
+        assert "±" in out
+        assert "fewer than the 500 of the study" in " ".join(out.split())
+        assert "middling" not in out
+    code, _, err = here(
+        "plan", small / "scenario.toml", "--epsilon", 4, "--own-data", "--pilot", small / "p.csv"
+    )
+    assert code == 2
+    assert_one_line(err, "either --pilot or --own-data")
+    (small / "few.csv").write_text("sport,mood\n" + lines.partition("\n")[0] + "\n")
+    code, _, err = here("plan", small / "study.toml", "--epsilon", 4, "--pilot", small / "few.csv")
+    assert code == 2
+    assert_one_line(err, "has 1 of the 20 records that a pilot needs at least")
+
+
+def test_no_error_is_wished_that_nothing_can_have(small, here):
+    code, _, err = here("plan", small / "study.toml", *QUICK, "--error", 5)
+    assert code == 2
+    assert_one_line(err, "between 0 (exact) and 2 (the worst there is), not 5")
+
+
+def test_the_help_names_the_section_of_the_study_file(here):
+    _, out, _ = here("plan", "--help")
+    assert "own [data] as" in " ".join(out.replace("│", " ").split())
+
+
+def test_blocks_of_a_study_are_planned_at_the_budget_that_is_asked_for(here):
+    """M10: they spent 1.42 of 4."""
+    scenario = SCENARIOS / "block_survey.toml"
+    _, out, _ = here("plan", scenario, "--epsilon", 4, "--populations", 2, "--json")
+    blocks = next(d for d in json.loads(out)["designs"] if d["name"] == "blocks")
+    assert blocks["epsilon"] == pytest.approx(4.0)
+    assert {k: blocks["protocol"][k] for k in ("floor", "block")} == {"floor": 0.5, "block": 30}
+
+
+def test_numbers_cannot_be_planned(here):
+    code, _, err = here("plan", SCENARIOS / "masked_salaries.toml", "--epsilon", 4)
+    assert code == 2
+    assert_one_line(err, "give it bins")
 
 
 def test_reproduce_shows_ours_beside_the_printed(small, here):
@@ -54,7 +128,7 @@ def test_bad_wishes_for_reproductions_are_one_line(small, arguments, says, here)
 
 
 def test_clusters_can_be_planned(small, here):
-    options = ["plan", small / "study.toml", "--epsilon", "2", "--n", "1000"]
+    options = ["plan", small / "study.toml", "--epsilon", "2", *QUICK]
     code, out, _ = here(*options, "--clusters", "sport+mood", "--json")
     assert code == 0
     assert "clusters" in [design["name"] for design in json.loads(out)["designs"]]

@@ -1,5 +1,6 @@
 """A study across processes: broker, coordinator, hosts and parties, each its own."""
 
+import asyncio
 import json
 import os
 import signal
@@ -18,6 +19,8 @@ from cli_helpers import (
     start,
 )
 from helpers import random_records
+
+from mpc_rr.publication.reports import AnsweredOne
 
 SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 
@@ -116,18 +119,27 @@ def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
 
 
 @pytest.mark.broker
-def test_an_unreachable_broker_is_one_line_and_code_1(small):
+@pytest.mark.parametrize("who", ["coordinate", "run"])
+def test_a_coordinator_that_never_reaches_its_broker_leaves_a_folder_that_says_so(small, who):
+    """Once a line and no folder: whoever looked for one did not know whether it had ever run."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    study = small / "study.toml"
+    study = small / ("study.toml" if who == "coordinate" else "scenario.toml")
     study.write_text(study.read_text().replace("lobby_s = 600", "lobby_s = 1"))
-    code, _, err = mpc_rr("coordinate", study, "--broker", f"mqtt://127.0.0.1:{port}")
+    where = ["--broker", f"mqtt://127.0.0.1:{port}"]
+    code, out, err = mpc_rr(who, study, *where, "--out", small / "out", "--json")
     assert code == 1
-    told, last = err.splitlines()  # at once, and when it gives up
+    told, *_, last = err.splitlines()  # at once, and when it gives up
     assert f"no MQTT broker answers at 127.0.0.1:{port}" in told
     assert "Trying again for 1 s." in told
-    assert last.startswith(f"mpc-rr: no MQTT broker answers at 127.0.0.1:{port}")
+    assert last.startswith(f"mpc-rr: the study failed: no MQTT broker answers at 127.0.0.1:{port}")
     assert last.endswith("(tried for 1 s)")
+    said = json.loads((small / "out" / "result.json").read_text())
+    assert (said["status"], said["attempts"]) == ("aborted", 0)
+    assert last == f"mpc-rr: the study failed: {said['cause']}"
+    assert json.loads(out) == said | {"folder": str(small / "out")}
+    assert (small / "out" / "transcript.jsonl").read_text().count("\n") == 1, "the verdict"
+    assert "did not end well; there is no result of it" in mpc_rr("verify", small / "out")[2]
 
 
 @pytest.mark.broker
@@ -190,3 +202,80 @@ def test_a_host_keeps_a_ledger_for_each_person_and_writes_each_receipt(small, na
     code, _, err = mpc_rr("host", study, *url, *new, "--rows", "2:3", "--budget", "0.1")
     assert code == 1
     assert "exceeds the budget of 0.1" in err
+
+
+@pytest.mark.broker
+def test_a_party_and_a_host_have_the_whole_folder_if_they_ask_for_everything(small, here):
+    """Over a broker where each may read its own mailbox alone; they have what it has."""
+    broker = start("broker", "--port", 0, "--keys", small / "keys")
+    broker.until_it_says("parties: ")
+    above, below = (
+        ["--broker", f"@{small}/keys/{role}.address"] for role in ("coordinator", "parties")
+    )
+    study, people = small / "study.toml", small / "people.csv"
+    study.write_text(RANDOMIZED)
+    boss = coordinate(study, *above, "--out", small / "theirs", "--json")
+    mine = start("party", study, *below, "--csv", people, "--row", "1", "--name", "me",
+                 "--everything", "--out", small / "mine")  # fmt: skip
+    ours = start("host", study, *below, "--csv", people, "--rows", "2:5", "--name", "we",
+                 "--everything", "--out", small / "ours", "--json")  # fmt: skip
+    for process in (boss, mine, ours):
+        code, out, err = process.finish()
+        assert code == 0, err
+    assert json.loads(out)["publication"]["tables"]
+    assert "The whole result and receipt are in" in mine.said()[1]
+    assert "5 of 5 parties answered" in mine.said()[0]
+    broker.send_signal(signal.SIGINT)
+    broker.finish()
+
+    theirs = json.loads((small / "theirs" / "result.json").read_text())
+    for folder, receipt in (("mine", "receipt.jsonl"), ("ours", "receipts/we-3.jsonl")):
+        found = json.loads((small / folder / "result.json").read_text())
+        # Who asks is counted among those who send: what was rejected is as of then.
+        assert {**found, "rejected_messages": {}} == {**theirs, "rejected_messages": {}}
+        code, out, _ = here("verify", small / folder, "--receipt", small / folder / receipt)
+        assert code == 0
+        assert "confirmed: all messages of the receipt are in the transcript: 3 messages" in out
+        code, out, _ = here("query", small / folder, "sport = yes and mood = high", "--json")
+        assert code == 0
+        assert out == here("query", small / "theirs", "sport = yes and mood = high", "--json")[1]
+        people = small / f"{folder}.csv"
+        assert here("synthesize", small / folder, "--rows", 20, "--out", people)[0] == 0
+        assert len(people.read_text().splitlines()) == 21
+        assert here("report", small / folder)[0] == 0
+
+
+def test_everything_needs_a_folder(small, here):
+    for command in (["party", "--row", 1], ["host"]):
+        code, _, err = here(
+            command[0], small / "study.toml", "--csv", small / "people.csv", *command[1:],
+            "--broker", "mqtt://127.0.0.1:1", "--everything",
+        )  # fmt: skip
+        assert code == 2
+        assert_one_line(err, "--everything needs --out")
+
+
+@pytest.mark.parametrize("who", [["party", "--row", 1], ["host"]])
+def test_whoever_is_stopped_after_the_result_is_there_has_it_all_the_same(
+    small, here, monkeypatch, who
+):
+    """Also where all but the transcript has come, and Ctrl-C ends the waiting for that."""
+    (small / "study.toml").write_text(RANDOMIZED)
+
+    async def stopped(study, _broker, records, *, when_stopped, **_):
+        end = AnsweredOne(study.schema, 5, 5, bytes(32), (1, 2))
+        when_stopped(dict.fromkeys(records, end))
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr("mpc_rr.cli.parties.take_part", stopped)
+    code, out, _ = here(
+        who[0], small / "study.toml", "--csv", small / "people.csv", *who[1:],
+        "--broker", "mqtt://127.0.0.1:1", "--everything", "--out", small / "out",
+    )  # fmt: skip
+    assert code == 130
+    assert "5 of 5 parties answered" in out
+    written = json.loads((small / "out" / "result.json").read_text())
+    assert written["format"] == "mpc-rr party result"
+    assert (
+        "asked for (--everything), and is not here" in written["publication"]["notes"][-1]["text"]
+    )

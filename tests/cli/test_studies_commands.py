@@ -20,6 +20,7 @@ from cli_helpers import (
 )
 from helpers import crosstabs
 
+from mpc_rr import __version__ as mpc_rr_version
 from mpc_rr.cli.app import IN_ORDER_OF_USE, app
 from mpc_rr.study.file import load_scenario
 
@@ -157,7 +158,7 @@ def test_bad_input_is_one_line_and_code_2(small, here, arguments, says):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["run"], "SCENARIO"),
+        (["run"], "STUDY"),
         (["run", "x", "--transport", "foo"], "'foo' is not one of"),
         (["party", "x", "--broker", "mqtt://h", "--row", "0"], "--row"),
         (["broker", "--port", "99999"], "--port"),
@@ -246,3 +247,22 @@ def test_the_help_shows_commands_in_order_of_use(here, monkeypatch):
     commands = [name for names in IN_ORDER_OF_USE.values() for name in names]
     assert re.findall("^│ ([a-z]+) ", out, flags=re.MULTILINE) == commands
     assert commands == list(typer.main.get_command(app).commands), "every command has a panel"
+
+
+def test_the_version_is_shown_with_the_logging_options_there():
+    code, out, err = mpc_rr("--version")
+    assert (code, out, err) == (0, f"mpc-rr {mpc_rr_version}\n", "")
+
+
+def test_an_example_runs_by_its_name_and_is_copied_to_be_changed(tmp_path):
+    code, out, err = mpc_rr("examples", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    assert "quickstart  (exact_pairs)" in out
+    code, out, err = mpc_rr("examples", "neighbours_study", "--out", "mine", cwd=tmp_path)
+    assert (code, err) == (0, "")
+    assert (tmp_path / "mine" / "neighbours.csv").is_file()
+    run = ("run", "mine/neighbours_study.toml", "--transport", "memory")
+    assert mpc_rr(*run, cwd=tmp_path)[0] == 0
+    assert_one_line(mpc_rr("examples", "nothing", cwd=tmp_path)[2], "there is no example 'nothing'")
+    assert_one_line(mpc_rr("examples", "--out", "x", cwd=tmp_path)[2], "name it before --out")
+    assert mpc_rr("check", "quickstart", cwd=tmp_path)[1].endswith("quickstart is in order\n")
