@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 Met = npt.NDArray[np.bool_]
@@ -31,6 +30,8 @@ def fewest_and_most(groups: Sequence[Met]) -> tuple[int, int]:
                 entries += [(place + i, pair), (place + len(kinds) + j, pair)]
                 weights.append(float(meets))
         totals += [*members.tolist(), *of_values.tolist()]
+    from scipy.optimize import linprog  # noqa: PLC0415  (slow to start)
+
     rows, columns = zip(*entries, strict=True)
     equations = csr_array(
         (np.ones(len(entries)), (rows, columns)), shape=(len(totals), len(weights))

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from scipy.optimize import brentq
-
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import Clusters, merge_clusters
 from mpc_rr.estimation.combinations import Combination
@@ -138,6 +136,8 @@ def _near(schema: Schema, epsilon: float, clusters: Clusters) -> PlannedDesign:
 
     def asking(stay: float) -> RRClusters:
         return RRClusters(clusters=names, stay=stay)
+
+    from scipy.optimize import brentq  # noqa: PLC0415  (slow to start)
 
     def excess(stay: float) -> float:
         return asking(stay).design(schema, clusters).epsilon - epsilon

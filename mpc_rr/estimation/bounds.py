@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from mpc_rr.errors import InputError
@@ -93,6 +92,8 @@ def _sums(cells: Cells, margin: Margin) -> csr_array:
 
 
 def _least(weights: Array, sums: csr_array, low: Array, high: Array) -> float:
+    from scipy.optimize import linprog  # noqa: PLC0415  (slow to start)
+
     fixed = low == high
     room = sums[~fixed]
     found = linprog(

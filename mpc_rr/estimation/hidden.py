@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from mpc_rr.estimation.conditions import Truths
@@ -71,6 +70,8 @@ class HiddenCounts:
 
     def _least(self, weights: Array) -> tuple[float, Array]:
         """The smallest value of a linear function of the hidden counts, and where it is reached."""
+        from scipy.optimize import linprog  # noqa: PLC0415  (slow to start)
+
         found = linprog(  # type: ignore[call-overload]  # the stubs know no sparse matrices
             weights, A_eq=self._equations, b_eq=self._totals, bounds=(0, self._n), method="highs"
         )

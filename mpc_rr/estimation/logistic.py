@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from mpc_rr.estimation.blocks import Answered
@@ -263,6 +262,8 @@ def _start(model: _Model, likelihood: Likelihood, joint: Joint) -> Array:
 
 def _most_likely(model: _Model, likelihood: Likelihood, start: Array) -> Array:
     """By L-BFGS, then by scoring until nothing moves."""
+    from scipy.optimize import minimize  # noqa: PLC0415  (slow to start)
+
     counts = likelihood.counts / likelihood.counts.sum()
     seen = counts > 0
 

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, hstack
 
 from mpc_rr.estimation.matrix import Array
@@ -240,7 +239,7 @@ class _Triple:
         larger = hstack([sums[rows], -_identity(count)]), self._totals[rows], np.inf
         weights = np.repeat([0.0, -1.0], [sums.shape[1], count])
         most = np.where(weights < 0, float(self._below), np.inf)
-        found = _least(weights, [held, larger], Bounds(0, most))
+        found = _least(weights, [held, larger], (0, most))
         if found is None:
             return None
         people = np.zeros(len(possible))
@@ -265,7 +264,7 @@ class _Triple:
         if np.abs(near - np.rint(near)).max() > WHOLE:
             held = sums[shown], self._totals[shown], self._totals[shown]
             larger = sums[rows], self._totals[rows] + self._below, np.inf
-            around = Bounds(np.maximum(np.floor(near) - NEAR, 0), np.ceil(near) + NEAR)
+            around = np.maximum(np.floor(near) - NEAR, 0), np.ceil(near) + NEAR
             found = _least(np.zeros(len(near)), [held, larger], around, whole=True)
         if found is None:
             return None
@@ -305,7 +304,7 @@ class _Triple:
         none = csr_array((1, 2 * count))
         larger = hstack([self._sums[[row]], none]), self._totals[row] + self._below, np.inf
         weights = np.repeat([0.0, 1.0], [size, 2 * count])
-        found = _least(weights, [held, larger], Bounds(0, np.inf))
+        found = _least(weights, [held, larger], (0, np.inf))
         return None if found is None else found[:size]
 
 
@@ -316,15 +315,17 @@ def _identity(size: int) -> csr_array:
 def _least(
     weights: Array,
     held: Sequence[tuple[csr_array, Array, Array | float]],
-    bounds: Bounds,
+    between: tuple[Array | float, Array | float],
     *,
     whole: bool = False,
 ) -> Array | None:
     """Where a weighted sum is smallest, as far as it was searched for; None if nowhere."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415  (slow to start)
+
     found = milp(
         weights,
         integrality=np.full(len(weights), int(whole)),
-        bounds=bounds,
+        bounds=Bounds(*between),
         constraints=[LinearConstraint(sums, low, high) for sums, low, high in held],
         options={"node_limit": MOST_NODES},
     )

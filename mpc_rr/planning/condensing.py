@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.clusters import coarsen, computed_from, representatives
@@ -161,7 +161,7 @@ def _followed(
         tuple(named[row] for row in unseen),
         n,
         wrong / n if n else 0.0,
-        float(beta.ppf(LEVEL, wrong + 1, n - wrong)) if wrong < n else 1.0,
+        float(betaincinv(wrong + 1, n - wrong, LEVEL)) if wrong < n else 1.0,
     )
 
 

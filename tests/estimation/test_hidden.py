@@ -62,7 +62,7 @@ def test_no_program_is_solved_where_all_or_nothing_is_shown(monkeypatch):
     def never(*_args, **_options):
         raise AssertionError("a program is solved")
 
-    monkeypatch.setattr("mpc_rr.estimation.hidden.linprog", never)
+    monkeypatch.setattr("scipy.optimize.linprog", never)
     for tables, known in ((shown, True), (hidden, False)):
         found = HiddenCounts(layout, tables, 60)
         for number in range(len(layout.pairs)):
