@@ -19,7 +19,7 @@ from mpc_rr.cli.console import at_terminal, messages, note, plain_errors, progre
 from mpc_rr.errors import DataError, Declined, InputError, ResultsError, plain, quoted
 from mpc_rr.estimation.planning import LARGEST_TOTAL
 from mpc_rr.planning.crowds import Effort
-from mpc_rr.planning.designs import MARGINS, setting_of
+from mpc_rr.planning.designs import WITHOUT_TABLES, setting_of
 from mpc_rr.planning.plans import plan
 from mpc_rr.planning.trust import noise_in_sum
 from mpc_rr.protocols.interface import StudyProtocol
@@ -421,7 +421,8 @@ class _Protocol:
             effort = Effort(QUICK.populations, QUICK.people, progress=bar)
             found = plan(self.schema, self._people, epsilon, effort=effort)
         self.reasons = [*advice(found)]
-        best = found.tables if found.recommended.name == MARGINS else found.recommended
+        without = found.recommended.name in WITHOUT_TABLES
+        best = found.tables if without else found.recommended
         if best is not found.recommended:
             self.reasons.append(
                 f"The file asks for tables by {best.name}, the simplest design whose predicted "

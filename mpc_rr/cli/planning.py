@@ -215,7 +215,7 @@ def _as_json(found: Plan, ways: Sequence[Way], lobby_s: float, round_s: float) -
         "shares_alone_are_as_good": found.margins_are_as_good,
         "independence": found.crowds.dependence,
         "pilot": found.pilot,
-        "simulated_people": found.crowds.effort.people_of(found.n),
+        "simulated_people": found.simulated,
         "simulated_populations": found.crowds.effort.populations_of(found.n),
         "relative_trust": None if found.pilot else TRUST,
         "designs": [

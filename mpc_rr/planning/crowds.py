@@ -22,14 +22,15 @@ STRENGTHS: Strengths = {"weak": 0.05, "middling": 0.15, "strong": 0.30}
 """How far tables of pairs are from independence, on average, by the word for it."""
 PILOT = "pilot"
 MOST_PEOPLE = 50_000
-"""More are not simulated: their errors are no larger."""
+"""More are not simulated, unless that is asked for."""
 PEOPLE_IN_ALL = 20_000
 """So many people at least are simulated for each strength, in two populations or more."""
 MOST_POPULATIONS = 8
 FEWEST_POPULATIONS = 2
 AS_GOOD = 0.05
-"""An error is as good as another that it exceeds by no more than this share: so much may a simpler
-design cost. Chance in the simulation is no reason to take one."""
+"""An error is as good as another that it exceeds by no more than this share, or by half a person
+in a wrong cell: so much may a simpler design cost. Chance in the simulation is no reason to take
+one."""
 
 Progress = Callable[[int, int], None]
 """Told how much is done, of how much."""
@@ -116,9 +117,14 @@ class Outlook:
         return statistics.fmean(found.error for found in self.predicted.values())
 
 
-def as_good(error: float, least: float) -> bool:
-    """Whether one predicted error is as good as the smallest."""
-    return error <= (1 + AS_GOOD) * least
+def as_good(error: float, least: float, people: int) -> bool:
+    """Whether one predicted error of tables of so many people is as good as the smallest."""
+    return error <= least + tolerance(least, people)
+
+
+def tolerance(least: float, people: int) -> float:
+    """By how much an error may exceed the smallest one; half a person in a wrong cell is 1/n."""
+    return max(AS_GOOD * least, 1 / people)
 
 
 def standard_error(values: Sequence[float]) -> float:
@@ -128,10 +134,10 @@ def standard_error(values: Sequence[float]) -> float:
     return statistics.stdev(values) / math.sqrt(len(values))
 
 
-def simplest_of_the_best(outlooks: Sequence[Outlook]) -> Outlook:
+def simplest_of_the_best(outlooks: Sequence[Outlook], people: int) -> Outlook:
     """Of outlooks by rising complexity: the first that is as good as the best."""
     least = min(found.error for found in outlooks)
-    return next(found for found in outlooks if as_good(found.error, least))
+    return next(found for found in outlooks if as_good(found.error, least, people))
 
 
 @dataclass(frozen=True)

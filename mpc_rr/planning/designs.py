@@ -1,8 +1,8 @@
 """What may be asked at a budget: designs that all spend the same ε a record, the simplest first.
 
-A design is a protocol with its options, as a study file would name it. Two stand beside these that
-no study file can name: the shares of single answers alone (`MARGINS`), against which all others
-must pay, and clusters that are known beforehand.
+A design is a protocol with its options, as a study file would name it. Three stand beside these
+that no study file can name: to ask nobody (`NOBODY`) and to publish the shares of single answers
+alone (`MARGINS`), against which all others must pay; and clusters that are known beforehand.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ from mpc_rr.planning.publishing import (
     of_blocks,
     of_found_clusters,
     of_margins,
+    of_nobody,
     of_reports,
     of_views,
 )
@@ -39,7 +40,10 @@ from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Attribute, Schema
 
+NOBODY = "nobody asked"
 MARGINS = "margins alone"
+WITHOUT_TABLES = frozenset({NOBODY, MARGINS})
+"""These publish no tables of two answers."""
 WIDEST = 3
 """Views of two and of so many attributes are tried, besides those that promise most."""
 BLOCKS = 10
@@ -174,6 +178,11 @@ def _views_to_try(setting: Setting, epsilon: float) -> list[int | None]:
     tried: dict[int | None, int] = {k: k for k in few if promising != {k}}
     tried[None] = max(promising)
     return sorted(tried, key=tried.__getitem__)
+
+
+def nobody_asked() -> PlannedDesign:
+    """All answers are taken to be as common as each other; that costs nobody anything."""
+    return PlannedDesign(NOBODY, "nothing; equal shares", 0.0, 0.0, of_nobody, beta=1.0)
 
 
 def margins_alone(schema: Schema, epsilon: float) -> PlannedDesign:

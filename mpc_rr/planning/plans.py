@@ -29,8 +29,11 @@ from mpc_rr.planning.crowds import (
 )
 from mpc_rr.planning.designs import (
     MARGINS,
+    NOBODY,
+    WITHOUT_TABLES,
     BlockOptions,
     PlannedDesign,
+    nobody_asked,
     planned_designs,
     schema_of,
     setting_of,
@@ -106,6 +109,16 @@ class Plan:
     """How many people the pilot has, if there is one."""
 
     @property
+    def simulated(self) -> int:
+        """How many people answered in each population; perhaps fewer than are planned."""
+        return self.crowds.effort.people_of(self.n)
+
+    @property
+    def nobody(self) -> Outlook:
+        """What is known before anybody is asked."""
+        return next(found for found in self.outlooks if found.name == NOBODY)
+
+    @property
     def margins(self) -> Outlook:
         """What publishing shares of single answers alone would give."""
         return next(found for found in self.outlooks if found.name == MARGINS)
@@ -120,13 +133,13 @@ class Plan:
         return [
             word
             for word, found in self.margins.predicted.items()
-            if as_good(found.error, least[word].error)
+            if as_good(found.error, least[word].error, self.simulated)
         ]
 
     @property
     def best_tables(self) -> Outlook:
         """The smallest error, over all strengths, of designs that publish tables of two."""
-        return next(found for found in self.outlooks if found.name != MARGINS)
+        return next(found for found in self.outlooks if found.name not in WITHOUT_TABLES)
 
 
 def plan(
@@ -147,16 +160,18 @@ def plan(
         )
     designs, refused = known.designs(schema, n, epsilon)
     crowds = known.crowds(schema, n, effort, STRENGTHS)
-    outlooks, hopeless = crowds.try_out(designs)
-    if not any(found.name != MARGINS for found in outlooks):
+    outlooks, hopeless = crowds.try_out([nobody_asked(), *designs])
+    with_tables = [found for found in outlooks if found.name not in WITHOUT_TABLES]
+    if not with_tables:
         why = "; ".join(f"{name}: {reason}" for name, reason in (refused | hopeless).items())
         raise InputError(f"no design publishes tables at this budget: {why}")
+    people = effort.people_of(n)
     return Plan(
         n=n,
         epsilon=epsilon,
         outlooks=tuple(sorted(outlooks, key=lambda found: found.error)),
-        recommended=simplest_of_the_best(outlooks),
-        tables=simplest_of_the_best([found for found in outlooks if found.name != MARGINS]),
+        recommended=simplest_of_the_best(outlooks, people),
+        tables=simplest_of_the_best(with_tables, people),
         refused=refused | hopeless,
         crowds=crowds,
         setting=known.setting(schema, n),

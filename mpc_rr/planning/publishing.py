@@ -16,12 +16,13 @@ from mpc_rr.estimation.blocks import SoFar, next_table, respond
 from mpc_rr.estimation.combinations import Combination
 from mpc_rr.estimation.conditions import Cells
 from mpc_rr.estimation.designs import Design, Fitted, count_combinations
-from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.estimation.full_reports import Known
 from mpc_rr.estimation.guessing import PairTables
 from mpc_rr.estimation.matrix import Array, Codes
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.estimation.tallies import Tallies, tallies_by_part
+from mpc_rr.estimation.view_votes import pooled_margin
 from mpc_rr.estimation.views import FittedViews, ViewDesign
 from mpc_rr.protocols.block_aggregation import BlockAggregation, cells_of
 from mpc_rr.protocols.rr_clusters import RRClusters
@@ -120,14 +121,15 @@ Publishing = Callable[[Schema, Codes, Randomness], Told]
 
 
 def of_margins(design: ViewDesign, schema: Schema, records: Codes, rng: Randomness) -> OfMargins:
-    """Products of the margins, from views of single attributes."""
-    reports = design.randomize(records, rng)
-    return OfMargins([
-        project_to_simplex(design.estimate(reports, view).shares)
-        if len(reports.reports[view])
-        else np.full(size, 1 / size)
-        for view, size in zip(design.views, schema.sizes, strict=True)
-    ])  # fmt: skip
+    """Products of the margins, from views of single attributes, estimated as those of views are."""
+    parts = tallies_by_part(design, design.randomize(records, rng))
+    told = functools.reduce(Tallies.__add__, parts)
+    return OfMargins([pooled_margin(told, attribute) for attribute in range(len(schema.sizes))])
+
+
+def of_nobody(schema: Schema, records: Codes, rng: Randomness) -> OfMargins:  # noqa: ARG001
+    """Equal shares of all answers, for which nobody need be asked."""
+    return OfMargins([np.full(size, 1 / size) for size in schema.sizes])
 
 
 def of_reports(

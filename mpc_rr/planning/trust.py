@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError
@@ -76,7 +77,7 @@ class Way:
 
 def ways_to_trust(plan: Plan) -> tuple[list[Way], dict[str, str]]:
     """Ways to have the plan's ε, and why others cannot be had."""
-    setting = plan.setting
+    setting = _of_so_many(plan.setting, plan.simulated)
     ways, refused = [_randomized(setting, plan)], {}
     for name, make in (("shuffled", _shuffled), ("summed", _summed)):
         try:
@@ -84,6 +85,13 @@ def ways_to_trust(plan: Plan) -> tuple[list[Way], dict[str, str]]:
         except InputError as error:
             refused[name] = str(error)
     return ways, refused
+
+
+def _of_so_many(setting: Setting, people: int) -> Setting:
+    """Errors of all ways are those of as many people as were simulated."""
+    return msgspec.structs.replace(
+        setting, expected=people, parties=people, fewest=min(setting.fewest, people)
+    )
 
 
 def messages_sent(protocol: StudyProtocol, setting: Setting) -> int:
@@ -97,11 +105,12 @@ def _with_lobby(rounds: Sequence[type[Message]], *, roster: bool) -> int:
 
 
 def _randomized(setting: Setting, plan: Plan) -> Way:
-    protocol = plan.recommended.design.protocol
+    taken = plan.margins if plan.recommended is plan.nobody else plan.recommended
+    protocol = taken.design.protocol
     rounds = (ViewAnswer,) if protocol is None else protocol.rounds(setting)
     roster = protocol is not None and protocol.needs_roster(setting)
     return Way(
-        "randomized by each", NOBODY, plan.epsilon, 0.0, plan.epsilon, plan.recommended,
+        "randomized by each", NOBODY, plan.epsilon, 0.0, plan.epsilon, taken,
         _with_lobby(rounds, roster=roster), len(rounds),
     )  # fmt: skip
 
@@ -149,8 +158,14 @@ def local_for(central: float, n: int, delta: float = DELTA) -> float:
 def _trusted_by(event: Disclosure) -> str:
     """On whom the ε of a sum rests."""
     most = event.rests_on
-    people = "" if most is None else f"at most {most:,} people pool what they know"
+    people = "" if most is None else _pooling(most)
     return f"the coordinator; {people}" if event.trusts_coordinator else people
+
+
+def _pooling(most: int) -> str:
+    if most == 1:
+        return "no two people pool what they know"
+    return f"at most {most:,} people pool what they know"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from mpc_rr.planning.crowds import AS_GOOD, PILOT, Outlook, Predicted
+from mpc_rr.planning.crowds import AS_GOOD, PILOT, Outlook, Predicted, tolerance
 from mpc_rr.planning.designs import MARGINS
 from mpc_rr.planning.plans import TRUST, Plan
 from mpc_rr.planning.trust import Way
@@ -19,7 +19,6 @@ from mpc_rr.reproduce.result import Reproduction
 from mpc_rr.reproduce.verdict import Verdict
 
 COLOURS = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
-PERCENT = f"{100 * AS_GOOD:.0f} %"
 
 
 def show_plan(console: Console, plan: Plan) -> None:
@@ -73,6 +72,15 @@ def _error(predicted: Predicted, plan: Plan) -> str:
 def advice(plan: Plan) -> Iterator[str]:
     """What the figures mean for whoever plans a study."""
     best = plan.recommended
+    if plan.simulated < plan.n:
+        yield (
+            f"This is advice for {plan.simulated:,} people: so many were simulated. With all "
+            f"{plan.n:,}, designs that publish tables gain more than shares of single answers do; "
+            f"--people {plan.n} tries that."
+        )
+    if best is plan.nobody:
+        yield _ask_nobody(plan)
+        return
     if best.name == MARGINS:
         yield from _without_tables(plan)
         return
@@ -87,6 +95,15 @@ def advice(plan: Plan) -> Iterator[str]:
     yield f"With {best.name}: {told[0].lower()}{told[1:]}"
 
 
+def _ask_nobody(plan: Plan) -> str:
+    """What would be published says no more than was known before."""
+    return (
+        "Do not ask at this budget: equal shares of all answers, for which nobody need be asked, "
+        f"are{_over(plan)} within {_within(plan)} of the smallest error that is predicted. Ask "
+        "more people, or fewer or coarser questions, or spend a larger ε, or trust others (below)."
+    )
+
+
 def _without_tables(plan: Plan) -> Iterator[str]:
     """Shares alone are as good over all strengths; where they are not, that is an exception."""
     alike, tables = plan.margins_are_as_good, plan.best_tables.name
@@ -94,8 +111,9 @@ def _without_tables(plan: Plan) -> Iterator[str]:
     unless = f", unless you expect {better} dependence (then tables by {tables})" if better else ""
     yield (
         f"Do not ask for tables at this budget{unless}: shares of single answers, taken as "
-        f"independent, are{_over(plan)} within {PERCENT} of the smallest error that is predicted. "
-        "Tables would need more people, coarser answers, a larger ε, or trust in others (below)."
+        f"independent, are{_over(plan)} within {_within(plan)} of the smallest error that is "
+        "predicted. Tables would need more people, coarser answers, a larger ε, or trust in others "
+        "(below)."
     )
 
 
@@ -105,8 +123,17 @@ def _why(plan: Plan) -> str:
     if best is least:
         why = f"its predicted error is the smallest{_over(plan)}"
     else:
-        why = f"its predicted error is{_over(plan)} within {PERCENT} of the smallest ({least.name})"
-    return f"Take {best.name}: {why}, and that of no simpler design is within {PERCENT}."
+        smallest = f"the smallest ({least.name})"
+        why = f"its predicted error is{_over(plan)} within {_within(plan)} of {smallest}"
+    return f"Take {best.name}: {why}, and that of no simpler design is within {_within(plan)}."
+
+
+def _within(plan: Plan) -> str:
+    """How near an error must be to the smallest one."""
+    least = plan.outlooks[0].error
+    if tolerance(least, plan.simulated) > AS_GOOD * least:
+        return "half a person in a wrong cell"
+    return f"{100 * AS_GOOD:.0f} %"
 
 
 def _over(plan: Plan) -> str:
@@ -144,8 +171,7 @@ def _toml(value: object) -> str:
 
 def _how_sure(plan: Plan) -> Iterator[str]:
     """What was done, and how far it can be trusted."""
-    crowds = plan.crowds
-    people = crowds.effort.people_of(plan.n)
+    crowds, people = plan.crowds, plan.simulated
     each = crowds.effort.populations_of(plan.n)
     yield (
         "An error is the mean L1 distance between the tables that would be published and the "
@@ -156,16 +182,15 @@ def _how_sure(plan: Plan) -> Iterator[str]:
         yield (
             f"Each design was tried on {each} invented populations of {people:,} people for each "
             "strength of dependence, with the estimator that publishes. Errors are good to about "
-            f"{100 * TRUST:.0f} % if the dependence is right (nine in ten on real data, "
-            "docs/planning.md). A pilot (--pilot) measures instead."
+            f"{100 * TRUST:.0f} % if the dependence is right (nine in ten on real data of 8,000 "
+            "people; for other numbers that was not measured: docs/planning.md). A pilot (--pilot) "
+            "measures instead."
         )
     else:
         yield (
             f"Each design was tried {each} times on {people:,} people drawn from the pilot, with "
             "the estimator that publishes; ± is what is left to chance in that (95 %)."
         )
-    if people < plan.n:
-        yield f"Of {plan.n:,} people {people:,} were simulated: with all, errors are no larger."
     if plan.pilot is not None and plan.pilot < plan.n:
         yield (
             f"The pilot has {plan.pilot:,} people, fewer than the {plan.n:,} of the study: drawn "

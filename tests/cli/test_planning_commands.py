@@ -16,7 +16,9 @@ def test_plan_predicts_before_any_data(small, here):
     found = json.loads(out)
     designs = found["designs"]
     assert [d["error"] for d in designs] == sorted(d["error"] for d in designs)
-    assert all(d["epsilon"] == pytest.approx(2, rel=1e-6) for d in designs)
+    spent = {d["name"]: d["epsilon"] for d in designs}
+    assert spent.pop("nobody asked") == 0
+    assert list(spent.values()) == pytest.approx([2] * len(spent), rel=1e-6)
     assert found["recommended"] in [d["name"] for d in designs]
     assert set(found["independence"]) == {"weak", "middling", "strong"}
     assert all(0 <= e["error"] <= 2 for d in designs for e in d["errors"].values())

@@ -1,9 +1,19 @@
 """What plans advise: one recommendation, and no sentence against another."""
 
+from dataclasses import replace
+
 import pytest
 
 from mpc_rr.planning.crowds import Crowds, Effort, Outlook, Predicted, simplest_of_the_best
-from mpc_rr.planning.designs import MARGINS, planned_designs, schema_of, setting_of
+from mpc_rr.planning.designs import (
+    MARGINS,
+    NOBODY,
+    WITHOUT_TABLES,
+    nobody_asked,
+    planned_designs,
+    schema_of,
+    setting_of,
+)
 from mpc_rr.planning.plans import Plan
 from mpc_rr.show.planning import advice
 
@@ -21,7 +31,9 @@ def planned(crowds):
     """A plan of designs, the simplest first, with these errors by strength."""
 
     def made(errors):
-        designs = {d.name: d for d in planned_designs(SCHEMA, 100, 4.0)[0]}
+        known = [nobody_asked(), *planned_designs(SCHEMA, 100, 4.0)[0]]
+        designs = {d.name: d for d in known}
+        errors = {NOBODY: (1.0, 1.0, 1.0)} | errors
         outlooks = [
             Outlook(
                 designs[name],
@@ -30,11 +42,13 @@ def planned(crowds):
             for name, found in errors.items()
         ]
         return Plan(
-            n=100,
+            n=10_000,
             epsilon=4.0,
             outlooks=tuple(sorted(outlooks, key=lambda found: found.error)),
-            recommended=simplest_of_the_best(outlooks),
-            tables=simplest_of_the_best([o for o in outlooks if o.name != MARGINS]),
+            recommended=simplest_of_the_best(outlooks, 10_000),
+            tables=simplest_of_the_best(
+                [o for o in outlooks if o.name not in WITHOUT_TABLES], 10_000
+            ),
             refused={},
             crowds=crowds,
             setting=setting_of(SCHEMA, 100),
@@ -104,3 +118,33 @@ def test_shares_alone_are_as_good_somewhere_if_recommended_else_not_everywhere(p
         assert alike > 0
     else:
         assert alike < len(WORDS)
+
+
+def test_nobody_is_asked_for_what_is_known_before(planned):
+    """At ε = .1 a plan said "Take independent", which was no nearer than equal shares."""
+    found = planned(
+        {
+            NOBODY: (0.74, 0.75, 0.76),
+            MARGINS: (0.80, 0.80, 0.80),
+            "independent": (0.76, 0.74, 0.73),
+        }
+    )
+    (only,) = advice(found)
+    assert only.startswith("Do not ask at this budget: equal shares of all answers, ")
+
+
+def test_half_a_person_is_no_reason_for_a_protocol_of_many_rounds(planned):
+    """Of ten thousand people: these errors are .4 of a person apart."""
+    found = planned({"joint": (0.00108, 0.00108, 0.00108), "blocks": (0.001, 0.001, 0.001)})
+    assert found.recommended.name == "joint"
+    assert "within half a person in a wrong cell of the smallest (blocks)" in next(advice(found))
+
+
+def test_advice_for_fewer_people_than_are_planned_is_said_to_be_that(planned):
+    errors = {MARGINS: (0.4, 0.4, 0.4), "joint": (0.42, 0.42, 0.42)}
+    assert "This is advice for" not in " ".join(advice(planned(errors)))
+    found = replace(planned(errors), n=1_000_000)
+    found = replace(found, crowds=replace(found.crowds, effort=Effort(people=100)))
+    first, *_ = advice(found)
+    assert first.startswith("This is advice for 100 people: ")
+    assert "1,000,000" in first

@@ -174,9 +174,9 @@ def test_the_simplest_of_those_that_are_as_good_is_recommended():
     simple, better = outlook("simple", 0.3, 0.5, 0.3, 0.5), outlook("better", 0.2, 0.4, 0.2, 0.4)
     hardly = outlook("hardly", 0.199, 0.399, 0.199, 0.399)
     unsure = outlook("unsure", 0.1, 0.6, 0.1, 0.6)
-    assert simplest_of_the_best([simple, better, hardly]) is better
-    assert simplest_of_the_best([simple, hardly, better]) is hardly
-    assert simplest_of_the_best([unsure, better]) is better
+    assert simplest_of_the_best([simple, better, hardly], 1_000_000) is better
+    assert simplest_of_the_best([simple, hardly, better], 1_000_000) is hardly
+    assert simplest_of_the_best([unsure, better], 1_000_000) is better
 
 
 def test_independence_is_as_good_where_little_is_told_and_not_where_much_is():
@@ -187,6 +187,13 @@ def test_independence_is_as_good_where_little_is_told_and_not_where_much_is():
     assert "strong" not in much.margins_are_as_good
     for found in (little, much):
         assert found.recommended.error <= (1 + AS_GOOD) * found.outlooks[0].error
+
+
+def test_shares_alone_are_those_of_the_estimator_that_publishes():
+    """They were projected: so far off at a small budget that asking nobody was nearer."""
+    found = plan((3, 4), 200, 0.1, effort=Effort(populations=8))
+    assert found.margins.error < 1.1 * found.nobody.error
+    assert found.recommended is found.nobody
 
 
 # ── Budgets and pilots ─────────────────────────────────────────────────────────────────────────
