@@ -83,6 +83,9 @@ def _why_not(was: Row, now: Row | None) -> str:
         return "not measured now"
     if was.compared[0] is None or now.compared[0] is None:
         return "no figure that holds on another machine"
+    averaged, again = (row.details.get("settings") for row in (was, now))
+    if averaged != again:
+        return f"over {averaged} settings then, over {again} now"
     if was.beside != now.beside and was.compared[0] == was.ratio:
         return f"beside {was.beside} then, beside {now.beside} now"
     if was.compared[1] is None or now.compared[1] is None:

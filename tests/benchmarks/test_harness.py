@@ -174,6 +174,14 @@ def test_what_is_not_measured_now_cannot_be_told_and_facts_are_not_compared():
     assert [(c.change, c.why) for c in found] == [(Change.OPEN, "not measured now")]
 
 
+def test_an_average_is_compared_with_one_over_as_many_settings_alone():
+    """One over a single setting was held against one over 36, and called worse."""
+    was, now = row(0.8, details={"settings": 36}), row(1.3, details={"settings": 1})
+    found = change_of(was, now)
+    assert (found.change, found.why) == (Change.OPEN, "over 36 settings then, over 1 now")
+    assert change_of(was, row(1.3, details={"settings": 36})).change is Change.WORSE
+
+
 def test_a_thousand_rows_of_noise_raise_no_alarm():
     """One false alarm in a hundred seeds; the seed is fixed. The counter-test: one true change."""
     rng = np.random.default_rng(5)
