@@ -162,6 +162,13 @@ def test_one_by_one_is_version_1(people):
     assert (np.abs(found.shares - true) < 5 * found.standard_errors).all()
 
 
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_two_coins_are_the_first_block_of_two_answers(yes, no):
+    """§1.1 of the paper: a share q of "yes" estimates 2(q − 0.25)."""
+    told = of_block(np.array([no, yes]), np.full(2, 0.5), 0.5)
+    assert told[1] == pytest.approx(2 * (yes / (yes + no) - 0.25))
+
+
 @given(tables, truths, st.integers(0, 999))
 def test_without_randomness_left_everything_comes_back(table, p, seed):
     """If answers come in exactly the expected numbers, Eq. 4 and the likelihood give the truth."""
