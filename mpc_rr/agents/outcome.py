@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.lifecycle import Exclusion
-from mpc_rr.network.mailbox import Traffic
+from mpc_rr.network.mailbox import Traffic, Watched
 from mpc_rr.publication.ending import Ending
 
 
@@ -43,7 +43,7 @@ class Progress:
     wanted: int
     messages: int
     bytes: int
-    preview: tuple[tuple[str, float], ...] = ()
+    preview: tuple[Watched, ...] = ()
     """Shares as they are now."""
     remark: str = ""
     """A line about them."""

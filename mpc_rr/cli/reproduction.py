@@ -21,7 +21,9 @@ def reproduce_command(
     name: Annotated[str, typer.Argument(help=f"One of: {', '.join(REPRODUCTIONS)}.")],
     data: Annotated[
         Path | None,
-        typer.Option(help="The Adult data as CSV, or for rrba-table5 and 6 a network (.bif)."),
+        typer.Option(
+            help="The Adult data as CSV, or for rrba-table5, 6 and fig7 a network (.bif)."
+        ),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(help="How often to repeat the experiment; each has its default.")

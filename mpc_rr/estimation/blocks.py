@@ -11,14 +11,12 @@ bounds it. And Eq. 4 on the last block alone throws away all blocks before; `poo
 use all of them.
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri
 
 from mpc_rr.errors import InputError
 from mpc_rr.estimation.distribution import Estimate, project_to_simplex
@@ -138,8 +136,9 @@ class Answered:
 
 
 def of_block(counts: Codes, table: Array, p: float) -> Array:
-    """Eq. 4: the shares that one block tells. They may be negative."""
-    shares: Array = (counts / max(counts.sum(), 1) - (1 - p) * table) / p
+    """Eq. 4: the shares that a block tells, or each of several. They may be negative."""
+    n = np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    shares: Array = (counts / n - (1 - p) * table) / p
     return shares
 
 
@@ -247,35 +246,6 @@ def next_table(estimate: Array, floor: float, *, rounded: bool = True) -> Array:
         shares = np.round(shares, 9)
         shares = shares / math.fsum(shares)
     return floored(shares, floor)
-
-
-def interval_width(share: float, n: int, p: float, table: float, alpha: float = 0.05) -> float:
-    """The width of the confidence interval of one block's estimate of a share.
-
-    §5 prints another width for its δ* (`true_width`), which leaves the randomization out.
-    """
-    reported = p * share + (1 - p) * table
-    return 2 * float(ndtri(1 - alpha / 2)) * math.sqrt(reported * (1 - reported) / n) / p
-
-
-def true_width(share: float, n: int, alpha: float = 0.05) -> float:
-    """δ* as §5 prints it: the width of the interval of a share among n *true* answers."""
-    return 2 * float(ndtri(1 - alpha / 2)) * math.sqrt(share * (1 - share) / n)
-
-
-def converged_at(estimates: Sequence[float], widths: Sequence[float]) -> int | None:
-    """§5's stopping rule: the first block from which on all steps stay within the interval.
-
-    It may be the last block: the rule does not say for how long steps must stay so small.
-    """
-    steps = zip(itertools.pairwise(estimates), widths[1:], strict=True)
-    within = [abs(later - earlier) < width for (earlier, later), width in steps]
-    if not within or not within[-1]:
-        return None
-    first = len(within)
-    while first > 0 and within[first - 1]:
-        first -= 1
-    return first + 1
 
 
 @dataclass(frozen=True)

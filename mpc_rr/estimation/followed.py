@@ -66,6 +66,23 @@ class _Cells(OfSets):
 
 
 @dataclass(frozen=True)
+class LeastKnown:
+    """The share of a table with the widest interval (95 %, of the population)."""
+
+    table: Combination
+    cell: int
+    share: float
+    """As it is estimated now."""
+    low: float
+    high: float
+
+    @property
+    def half(self) -> float:
+        """Half of the width."""
+        return (self.high - self.low) / 2
+
+
+@dataclass(frozen=True)
 class Widest:
     """The widest interval of all shares of some tables."""
 
@@ -139,18 +156,33 @@ class FollowedTables:
             margins = (values.reshape(shape).sum(axis=others) for values in (table, counts))
             self.alone[attribute,].take(*margins)
 
+    def least_known(self) -> list[LeastKnown]:
+        """Of each table that somebody answered, also of single attributes."""
+        told = {c: so_far for c, so_far in (self.tables | self.alone).items() if so_far.n}
+        if not told:
+            return []
+        found = []
+        limits = limits_so_far([*told.values()])
+        for (table, so_far), within in zip(told.items(), limits, strict=True):
+            cell = int(np.argmax(within.high - within.low))
+            share = float(project_to_simplex(so_far.shares)[cell])
+            low, high = float(within.low[cell]), float(within.high[cell])
+            found.append(LeastKnown(table, cell, share, min(low, share), max(high, share)))
+        return found
+
+    @property
+    def unknown(self) -> int:
+        """How many tables nobody has answered yet."""
+        return sum(not so_far.n for so_far in self.tables.values())
+
     @property
     def n(self) -> int:
         """How many answers there are, about all tables."""
         return sum(so_far.n for so_far in self.tables.values())
 
-    def widest(self, *, alone: bool = True) -> tuple[float, Combination] | None:
-        """Half of the widest interval of all shares, and in which table; None before all have one.
-
-        ``alone``: shares of single attributes are looked at, too.
-        """
-        looked_at = self.tables | self.alone if alone else self.tables
-        if any(not so_far.n for so_far in self.tables.values()):
+    def widest(self) -> tuple[float, Combination] | None:
+        """Half of the widest interval of all tables, and in which; None before all have one."""
+        if self.unknown:
             return None
-        found = widest([*looked_at.values()])
-        return found.half, [*looked_at][found.table]
+        found = widest([*self.tables.values()])
+        return found.half, [*self.tables][found.table]

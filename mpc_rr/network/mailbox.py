@@ -16,7 +16,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ParamSpec, Self
+from typing import NamedTuple, ParamSpec, Self
 
 import msgspec
 
@@ -69,6 +69,15 @@ class Traffic(msgspec.Struct):
     messages_down: int = 0
     bytes_down: int = 0
     seconds: float | None = None
+
+
+class Watched(NamedTuple):
+    """A share as it is known now, for people to watch, with its limits."""
+
+    name: str
+    share: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -146,7 +155,7 @@ class Mailbox:
         self.session_root = ""
         """What is said in this session, and in those below it, is filed."""
         self.keys: dict[str, PublicIdentity] = {}
-        self.watched: tuple[tuple[tuple[str, float], ...], str] = ((), "")
+        self.watched: tuple[tuple[Watched, ...], str] = ((), "")
         """For a coordinator: shares as they are now, for people to watch, and a line about them."""
         self.keys_digest: bytes = b""
         """For a party: the digest of the roster from which it has the keys."""

@@ -44,15 +44,14 @@ from mpc_rr.estimation.combinations import (
     combination_views,
     divided,
 )
-from mpc_rr.estimation.distribution import project_to_simplex
-from mpc_rr.estimation.followed import FollowedTables
+from mpc_rr.estimation.followed import FollowedTables, LeastKnown
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.planning import block_error
 from mpc_rr.estimation.uncertainty import BlockAnswers
 from mpc_rr.estimation.views import guessed_table
 from mpc_rr.network.envelope import Message, Way, encode
-from mpc_rr.network.session import CoordinatorSession, PartySession, check_enough
+from mpc_rr.network.session import CoordinatorSession, PartySession, Watched, check_enough
 from mpc_rr.privacy.disclosures import AdaptiveResponse, Disclosure
 from mpc_rr.protocols.collection import (
     LARGEST_EPSILON,
@@ -85,6 +84,12 @@ and a cell that nobody answered is not known for sure."""
 
 AGREEING = 4
 """Since these rules tables agree about all they share."""
+TOLD_BY_BLOCK = 6
+"""Since these rules shares that were known least are told by block, and when §5 would stop."""
+MOST_WATCHED = 10
+"""Of so many tables people see a share while the study runs."""
+WORTH_ANOTHER_LOOK = 1.01
+"""How many times as many answers there must be for that."""
 
 
 class Question(Message, frozen=True):
@@ -373,9 +378,11 @@ class BlockAggregation(StudyProtocol, frozen=True, kw_only=True, tag="block_aggr
                 else:
                     faulty[party] = f"{party}'s message for step {BlockAnswer.step!r}: {wrong}"
             following.next_block()
-            session.show(*following.preview())
+            if following.worth_a_look:
+                session.show(*following.preview())
             if len(answers) >= session.fewest and following.precise(self.enough):
                 break
+        session.show(*following.preview())
         not_asked = session.parties[start + self.block :]
         await session.hand_out(dict.fromkeys(not_asked, NOT_NEEDED))
         check_enough(answers, session.parties, session.fewest, faulty, session.most)
@@ -388,6 +395,7 @@ class BlockAggregation(StudyProtocol, frozen=True, kw_only=True, tag="block_aggr
             schema, self.truth(schema), self.floor, self.block, session.parties, answers,
             tuple(silent), faulty, following.shown, following.counts, not_asked,
             session.rules < WITHOUT_DRAWING, session.rules < AGREEING,
+            session.rules < TOLD_BY_BLOCK, self.enough,
         )  # fmt: skip
 
 
@@ -401,7 +409,7 @@ class _Following:
         self.shown: dict[Combination, list[bytes]] = {c: [] for c in combinations}
         self.counts: dict[Combination, list[list[int]]] = {c: [] for c in combinations}
         self._tables: dict[Combination, Array] = {}
-        self._followed = FollowedTables(self._p, combinations, schema.sizes)
+        self._followed, self._looked_at = FollowedTables(self._p, combinations, schema.sizes), 0
         for combination in combinations:
             cells = cells_of(schema, combination)
             self._tables[combination] = np.full(cells, 1 / cells)
@@ -460,7 +468,7 @@ class _Following:
         if enough is None:
             return False
         if self._rules >= WIDE_NEAR_ZERO:  # looked at in sums, before all blocks are gone through
-            found = self._followed.widest(alone=False)
+            found = self._followed.widest()
             if found is None or found[0] > enough + ROUNDING:
                 return False
         for combination, so_far in self._followed.tables.items():
@@ -481,35 +489,47 @@ class _Following:
         )
         return float((found.high - found.low).max()) / 2
 
-    def preview(self) -> tuple[list[tuple[str, float]], str]:
-        """For people to watch: the shares that are known least as they are estimated now, in words.
+    @property
+    def worth_a_look(self) -> bool:
+        """Whether enough answers came since the last look: looking takes longer than one answer."""
+        return self._followed.n >= WORTH_ANOTHER_LOOK * self._looked_at
 
-        And how wide their widest interval is, with how many more answers are expected.
+    def preview(self) -> tuple[list[Watched], str]:
+        """For people to watch: of each table the share that is known least, the widest first.
+
+        And how many tables there are besides, how wide the widest interval is, and how many more
+        answers are expected.
         """
-        answers, found = self._followed.n, self._followed.widest()
-        if found is None:
-            return [], f"{answers:,} answers; some tables have none yet"
-        half, least_known = found
-        so_far = (self._followed.tables | self._followed.alone)[least_known]
-        attributes = [self._schema.attributes[a] for a in least_known]
-        shape = tuple(attribute.size for attribute in attributes)
-        rows = []
-        for cell, share in enumerate(project_to_simplex(so_far.shares).tolist()):
-            codes = np.unravel_index(cell, shape)
-            words = [
-                f"{a.title()} {a.category_title(a.categories[int(c)])}"
-                for a, c in zip(attributes, codes, strict=True)
-            ]
-            rows.append((" & ".join(words), share))
-        said = f"{answers:,} answers about {len(self._tables)} tables; every share is known to "
-        return rows, f"{said}±{half:.1%} or better (95 %){self._left(answers)}"
+        answers, missing = self._followed.n, self._followed.unknown
+        self._looked_at = answers
+        known = sorted(self._followed.least_known(), key=lambda found: -found.half)
+        rows = [
+            Watched(self._in_words(found), found.share, found.low, found.high)
+            for found in known[:MOST_WATCHED]
+        ]
+        said = f"{answers:,} answers about {len(self._tables)} tables"
+        if missing:
+            return rows, f"{said}; {missing:,} of them have none yet"
+        said += f"; every share is known to ±{known[0].half:.1%} or better (95 %)"
+        if known[MOST_WATCHED:]:
+            others = f"{len(known) - MOST_WATCHED:,} other tables and attributes"
+            said += f", those of {others} to ±{known[MOST_WATCHED].half:.1%}"
+        return rows, said + self._left(answers, known)
 
-    def _left(self, answers: int) -> str:
+    def _in_words(self, found: LeastKnown) -> str:
+        attributes = [self._schema.attributes[a] for a in found.table]
+        codes = np.unravel_index(found.cell, tuple(attribute.size for attribute in attributes))
+        return " & ".join(
+            f"{a.title()} {a.category_title(a.categories[int(c)])}"
+            for a, c in zip(attributes, codes, strict=True)
+        )
+
+    def _left(self, answers: int, known: Sequence[LeastKnown]) -> str:
         """How many answers are still expected, as widths fall with the root of their number."""
-        enough, found = self._options.enough, self._followed.widest(alone=False)
-        if enough is None or found is None or found[0] <= enough:
+        enough, widest = self._options.enough, max(k.half for k in known if len(k.table) > 1)
+        if enough is None or widest <= enough:
             return ""
-        left = math.ceil(answers * ((found[0] / enough) ** 2 - 1))
+        left = math.ceil(answers * ((widest / enough) ** 2 - 1))
         return f"; about {left:,} more are expected until ±{enough:.1%} in every table"
 
 

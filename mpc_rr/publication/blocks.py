@@ -1,5 +1,7 @@
 """Tables of a block aggregation: every table, what it cost, and what depends on what."""
 
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 
 from mpc_rr.estimation.agreement import agreeing, can_agree, missed
@@ -11,8 +13,9 @@ from mpc_rr.estimation.blocks import (
     pooled,
 )
 from mpc_rr.estimation.combinations import Combination
+from mpc_rr.estimation.convergence import stops_as_printed
 from mpc_rr.estimation.distribution import Estimate
-from mpc_rr.estimation.followed import FollowedTables
+from mpc_rr.estimation.followed import FollowedTables, LeastKnown
 from mpc_rr.estimation.independence import among_answers, p_value_of_independence
 from mpc_rr.estimation.intervals import Limits
 from mpc_rr.estimation.matrix import Array
@@ -30,6 +33,7 @@ from mpc_rr.publication.parts import (
     Participation,
     Publication,
     Sheet,
+    Table,
 )
 from mpc_rr.publication.reports import (
     MAY_BE_MISSING,
@@ -84,6 +88,10 @@ TRAJECTORY = (
     Column(name="widest", label="widest interval, half", kind="share"),
     Column(name="of", label="of", kind="attribute"),
 )
+LEAST_KNOWN = (
+    Column(name="answer", label="the share with that interval"),
+    Column(name="share", label="as estimated then", kind="share"),
+)
 FOLLOWED = "trajectory"
 """The listing of what was known after which block; older folders have none."""
 HOW_FOLLOWED = (
@@ -92,6 +100,29 @@ HOW_FOLLOWED = (
 )
 MOST_LOOKED_AT = 40
 """Of more blocks, so many are shown."""
+
+NOT_REACHED = "not reached"
+CONVERGENCE = (
+    COLUMNS[0],
+    Column(name="stops", label="§5 stops at block", kind="count"),
+    Column(name="answers", label="after answers", kind="count"),
+    Column(name="answer", label="share furthest off"),
+    Column(name="average", label="§5's average", kind="share"),
+    Column(name="published", label="published", kind="share"),
+    Column(name="low", label="at least", kind="share"),
+    Column(name="high", label="at most", kind="share"),
+)
+KNOWN_AT = Column(name="known_at", label="known well enough at block", kind="count")
+HOW_CONVERGED = (
+    "Where the rule of paper 002, §5, would have stopped: at the first block whose estimates all "
+    "differ from those of the block before (at first from equal shares) by less than an interval "
+    "of true answers. It returns the average of the two. Beside it what is published of the same "
+    "share, from all blocks, with its 95 % limits."
+)
+HOW_KNOWN = (
+    " Known well enough: the first block of the listing of how shares became known at which every "
+    "share of the table is known to ±{enough:.1%} (95 %)."
+)
 
 Row = tuple[Cell, ...]
 
@@ -118,6 +149,10 @@ class CollectedBlocks(Ending, frozen=True):
     in_part: bool = False
     """Whether tables agree about single attributes alone, and these have no table of their own, as
     it was before rules 4."""
+    only_widths: bool = False
+    """Whether no estimates are told by block, nor where §5 would stop, as it was before rules 6."""
+    enough: float | None = None
+    """How well every share had to be known, so that nobody else was asked."""
 
     def __repr__(self) -> str:
         return f"CollectedBlocks({self.n} of {len(self.asked)} who were there answered)"
@@ -225,27 +260,93 @@ class CollectedBlocks(Ending, frozen=True):
 
     def _add_trajectory(self, draft: Draft) -> None:
         """How the widest interval of all shares narrowed, at some blocks up to the last."""
-        tables, blocks = (
-            {c: self.answered(c) for c in self.shown},
-            len(next(iter(self.shown.values()))) - 1,
-        )
-        looked_at = {round(k * blocks / MOST_LOOKED_AT) for k in range(1, MOST_LOOKED_AT + 1)}
         followed = FollowedTables(self.p, self.shown, self.schema.sizes)
         rows: list[Row] = []
+        known_at: dict[Combination, int] = {}
+        for block in self._followed_to_blocks(followed):
+            known = followed.least_known()
+            if followed.unknown:
+                rows.append((block, followed.n, *(None,) * (2 if self.only_widths else 4)))
+            else:
+                rows.append((block, followed.n, *self._widest(known)))
+            for found in known:
+                if self.enough is not None and found.half <= self.enough:
+                    known_at.setdefault(found.table, block)
+        said = (
+            ""
+            if rows[-1][2] is None
+            else f"In the end, every share is known to ±{rows[-1][2]:.1%}. "
+        )
+        draft.listings.append(
+            Listing(
+                name=FOLLOWED, title="How the shares became known",
+                columns=TRAJECTORY if self.only_widths else (*TRAJECTORY, *LEAST_KNOWN),
+                rows=tuple(rows), caption=f"{said}{HOW_FOLLOWED}", main=False,
+            )
+        )  # fmt: skip
+        if not self.only_widths:
+            self._add_convergence(draft, known_at)
+
+    def _followed_to_blocks(self, followed: FollowedTables) -> Iterator[int]:
+        """The blocks that are looked at, each when it and all before have been followed."""
+        tables = {c: self.answered(c) for c in self.shown}
+        blocks = len(next(iter(self.shown.values()))) - 1
+        looked_at = {round(k * blocks / MOST_LOOKED_AT) for k in range(1, MOST_LOOKED_AT + 1)}
         for block in range(1, blocks + 1):
             for combination, told in tables.items():
                 followed.take(combination, told.tables[block - 1], told.counts[block - 1])
             if block in looked_at:
-                half, where = followed.widest() or (None, ())
-                names = tuple(self.schema.names[a] for a in where)
-                rows.append((block, followed.n, half, names or None))
-        last = followed.widest()
-        known = "" if last is None else f"In the end, every share is known to ±{last[0]:.1%}. "
+                yield block
+
+    def _widest(self, known: Sequence[LeastKnown]) -> Row:
+        widest = max(known, key=lambda found: found.half)
+        row = widest.half, tuple(self.schema.names[a] for a in widest.table)
+        if self.only_widths:
+            return row
+        return *row, self._answer(widest.table, widest.cell), widest.share
+
+    def _answer(self, combination: Combination, cell: int) -> str:
+        """A cell by the categories of its attributes."""
+        attributes = [self.schema.attributes[a] for a in combination]
+        codes = np.unravel_index(cell, tuple(attribute.size for attribute in attributes))
+        return " & ".join(
+            a.categories[int(code)] for a, code in zip(attributes, codes, strict=True)
+        )
+
+    def _add_convergence(self, draft: Draft, known_at: Mapping[Combination, int]) -> None:
+        """Where §5 would have stopped, beside what is published; and where `enough` was met."""
+        rows: list[Row] = []
+        published = {tuple(axis.attribute for axis in t.axes): t for t in draft.tables}
+        for combination in self.shown:
+            names = tuple(self.schema.names[a] for a in combination)
+            if names not in published:
+                continue
+            row: Row = (names, *self._stopped(combination, published[names]))
+            ours = (known_at.get(combination, NOT_REACHED),)
+            rows.append(row if self.enough is None else (*row, *ours))
+        known = "" if self.enough is None else HOW_KNOWN.format(enough=self.enough)
         draft.listings.append(
             Listing(
-                name=FOLLOWED, title="How the shares became known", columns=TRAJECTORY,
-                rows=tuple(rows), caption=f"{known}{HOW_FOLLOWED}", main=False,
+                name="convergence", title="Where §5 of the paper would have stopped",
+                columns=CONVERGENCE if self.enough is None else (*CONVERGENCE, KNOWN_AT),
+                rows=tuple(rows), caption=f"{HOW_CONVERGED}{known}", main=False,
             )
+        )  # fmt: skip
+
+    def _stopped(self, combination: Combination, table: Table) -> Row:
+        """Block, answers until then, and the share whose average is furthest off, as published."""
+        told = self.answered(combination)
+        asked = told.counts.any(axis=1)
+        stopped = stops_as_printed(Answered(told.p, told.tables[asked], told.counts[asked]))
+        if stopped is None:
+            return NOT_REACHED, *(None,) * 6
+        block = int(np.flatnonzero(asked)[stopped.block - 1])
+        cell = int(np.argmax(np.abs(stopped.shares - np.array(table.values, dtype=np.float64))))
+        assert table.low is not None  # shares of blocks have limits
+        assert table.high is not None
+        return (
+            block + 1, int(told.counts[: block + 1].sum()), self._answer(combination, cell),
+            float(stopped.shares[cell]), table.values[cell], table.low[cell], table.high[cell],
         )  # fmt: skip
 
     def strengths(self) -> dict[tuple[int, int], Strength]:

@@ -1,8 +1,9 @@
 """Paper 002 (RRBA), Figures 5 and 6: how many answers until an estimate has converged.
 
-Two rules say when a step from one block's estimate to the next is small enough. The printed one
-(§5) allows 2z√(v(1 − v)/n) of the estimate v, which is the interval of n *true* answers. Ours
-allows the interval that the estimate has, answers being randomized; it widens as p falls.
+§7.1 counts the answers until all steps from one block's estimate to the next are smaller than an
+interval, and remain so. The printed interval (§5) is that of *true* answers. Ours is the one that
+the estimate has, answers being randomized; it widens as p falls. §5 itself stops at the first step
+that is small enough, and returns the average of two blocks.
 """
 
 import itertools
@@ -12,7 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpc_rr.estimation.blocks import Collection, collect, converged_at, interval_width, true_width
+from mpc_rr.estimation.blocks import Answered, collect
+from mpc_rr.estimation.convergence import (
+    Convergence,
+    estimates_by_block,
+    interval_width,
+    printed_width,
+    settles_at,
+    stops_at,
+)
+from mpc_rr.estimation.matrix import Array
 from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.result import Entry, Lines, Reproduction
 from mpc_rr.reproduce.runs import OnProgress, repeat
@@ -26,45 +36,48 @@ ROUNDS = 200
 MOST = 0.5
 ASSUMED = (
     f"Assumed: one share against all others, {ROUNDS} blocks, Eq. 4 of each block alone, put "
-    "between 0 and 1; a run has converged if from some block to the end it takes only steps within "
-    "the interval (95 %). A setting converges if more than half of its runs do."
+    "between 0 and 1, the first compared with a share of 0.5; a run has converged (§7.1) if from "
+    "some block to the end it takes only steps within the interval (95 %). A setting converges if "
+    "more than half of its runs do."
 )
-TWO_RULES = (
-    "Two rules. §5 as printed: the interval 2z√(v(1 − v)/n) of the estimate v. Ours: the interval "
-    "that the estimate has under randomization; it widens as p falls, so that noise meets it. "
-    "A small last step meets either: neither says that the estimate is near the truth, and where "
-    "runs converge only in their last blocks, the answers needed follow from the block size."
+TWO_INTERVALS = (
+    "Two intervals. Printed (§5): 2z√(v(1 − v)/n) of the estimate v if the count n·v exceeds 5, "
+    "otherwise by likelihood. Ours: the interval that the estimate has under randomization; it "
+    "widens as p falls, so that noise meets it. A small last step meets either: neither says that "
+    "the estimate is near the truth, and where runs converge only in their last blocks, the "
+    "answers needed follow from the block size."
+)
+STOPS = (
+    "§5 stops at the first step within the printed interval. Off: the root of the mean squared "
+    "difference between the average that it then returns and the true share."
 )
 
 Setting = tuple[float, float, int]
 """p, share, block."""
-Taken = dict[Setting, dict[str, float]]
-"""Answers until convergence by rule; NaN where there was none."""
+Taken = dict[Setting, dict[str, tuple[float, float]]]
+"""By rule, answers until convergence and the share that is then returned; NaN if there was none."""
 
 
-# ── The two rules ──────────────────────────────────────────────────────────────────────────────
+# ── The rules ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _printed(run: Collection, block: int) -> int | None:
-    estimates = np.clip(run.by_block[:, 1], 0, 1).tolist()
-    return converged_at(estimates, [true_width(share, block) for share in estimates])
+def _widths(told: Answered, estimates: Array, block: int) -> Array:
+    """Our intervals; at estimates of 0 and 1 those of shares near them."""
+    return interval_width(np.clip(estimates, 0.001, 0.999), block, told.p, told.tables[:, 1:])
 
 
-def _ours(run: Collection, block: int) -> int | None:
-    p, tables = run.answered.p, run.answered.tables[:, 1].tolist()
-    estimates = run.by_block[:, 1].tolist()
-    widths = [
-        interval_width(min(max(share, 0.001), 0.999), block, p, table)
-        for share, table in zip(estimates, tables, strict=True)
-    ]
-    return converged_at(estimates, widths)
+def _by_rule(told: Answered, block: int) -> dict[str, Convergence | None]:
+    estimates = estimates_by_block(told)[:, 1:]
+    printed = printed_width(estimates[1:], block)
+    return {
+        PRINTED: settles_at(estimates, printed),
+        OURS: settles_at(estimates, _widths(told, estimates[1:], block)),
+        STOPPING: stops_at(estimates, printed),
+    }
 
 
-RULES: dict[str, Callable[[Collection, int], int | None]] = {
-    "§5 as printed": _printed,
-    "ours": _ours,
-}
-PRINTED, OURS = RULES
+PRINTED, OURS, STOPPING = "printed interval", "our interval", "§5"
+NEVER = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -79,11 +92,13 @@ class ConvergenceRun:
 
     def _one(
         self, p: float, share: float, block: int, rng: np.random.Generator
-    ) -> dict[str, float]:
+    ) -> dict[str, tuple[float, float]]:
         cells = (rng.random(block * ROUNDS) < share).astype(np.int64)
-        run = collect(cells, 2, p, block, SeededRandomness.from_generator(rng))
-        found = {rule: at(run, block) for rule, at in RULES.items()}
-        return {rule: math.nan if at is None else at * block for rule, at in found.items()}
+        told = collect(cells, 2, p, block, SeededRandomness.from_generator(rng)).answered
+        return {
+            rule: NEVER if at is None else (at.block * block, float(at.shares[0]))
+            for rule, at in _by_rule(told, block).items()
+        }
 
 
 # ── What came out ──────────────────────────────────────────────────────────────────────────────
@@ -97,17 +112,27 @@ class Converged:
 
     def ended(self, setting: Setting, rule: str) -> list[float]:
         """The answers needed in the runs that converged."""
+        return [answers for answers, _ in self._found(setting, rule)]
+
+    def _found(self, setting: Setting, rule: str) -> list[tuple[float, float]]:
         taken = [run[setting][rule] for run in self.runs]
-        return [value for value in taken if not math.isnan(value)]
+        return [found for found in taken if not math.isnan(found[0])]
 
     def row(self, setting: Setting) -> tuple[Entry, ...]:
-        """For each rule how many runs converged, in %, and after how many answers on average."""
+        """For each interval how many runs converged, in %, and after how many answers on average.
+
+        And after how many §5 stops, and how far its average then is from the share.
+        """
         cells: list[Entry] = []
-        for rule in RULES:
+        for rule in (PRINTED, OURS):
             ended = self.ended(setting, rule)
             cells.append(100 * len(ended) / len(self.runs))
             cells.append(round(float(np.mean(ended)), 1) if ended else None)
-        return (*setting, *cells)
+        stopped = np.array(self._found(setting, STOPPING)).reshape(-1, 2)
+        if not len(stopped):
+            return (*setting, *cells, None, None)
+        off = math.sqrt(float(((stopped[:, 1] - setting[1]) ** 2).mean()))
+        return (*setting, *cells, round(float(stopped[:, 0].mean()), 1), round(off, 4))
 
     def most(self, settings: Sequence[Setting], rule: str = PRINTED) -> list[Comparison]:
         """That more than half of the runs converge."""
@@ -146,7 +171,7 @@ def figure5(runs: int, seed: int, progress: OnProgress) -> Reproduction:
             "that converge).",
             earlier,
         ),
-        Claim("The same by our rule: every share converges.", found.most(settings, OURS)),
+        Claim("The same by our interval: every share converges.", found.most(settings, OURS)),
     )
     return _reproduction(5, settings, found, claims)
 
@@ -178,7 +203,7 @@ def figure6(runs: int, seed: int, progress: OnProgress) -> Reproduction:
         ),
         Claim("The larger p, the more runs converge.", _rising(found)),
         Claim(
-            "By our rule, too, nothing converges at p = 0.009, 0.048 and 0.095.",
+            "By our interval, too, nothing converges at p = 0.009, 0.048 and 0.095.",
             found.few(little, OURS),
         ),
     )
@@ -190,7 +215,7 @@ def _rising(found: Converged) -> list[Comparison]:
     shares = {
         p: np.array(
             [
-                np.mean([not math.isnan(run[s][PRINTED]) for s in run if s[0] == p])
+                np.mean([not math.isnan(run[s][PRINTED][0]) for s in run if s[0] == p])
                 for run in found.runs
             ]
         )
@@ -208,16 +233,18 @@ def _reproduction(
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for setting in settings:
         p, share, block = setting
-        for rule in RULES:
+        for rule in (PRINTED, OURS):
             if ended := found.ended(setting, rule):
                 line = panels.setdefault(f"p = {p}, {rule}", {}).setdefault(f"share {share}", [])
                 line.append((block, float(np.mean(ended))))
-    headings = [f"{what}, {rule}" for rule in RULES for what in ("converged %", "answers needed")]
+    headings = [
+        f"{what}, {rule}" for rule in (PRINTED, OURS) for what in ("converged %", "answers needed")
+    ]
     return Reproduction(
         f"RRBA, Figure {figure}: answers until convergence",
-        ("p", "share", "block", *headings),
+        ("p", "share", "block", *headings, "§5 stops after answers", "its average off"),
         tuple(found.row(setting) for setting in settings),
         Lines("block size", "answers until convergence", panels or {"none converged": {}}),
         claims,
-        (ASSUMED, TWO_RULES),
+        (ASSUMED, TWO_INTERVALS, STOPS),
     )

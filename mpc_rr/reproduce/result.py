@@ -62,7 +62,7 @@ class Reproduction:
         """The rows for people: where the paper prints no number, they say so."""
         return [
             tuple(
-                NOT_PRINTED if value is None and column == PRINTED else value
+                NOT_PRINTED if value is None and column.startswith(PRINTED) else value
                 for value, column in zip(row, self.columns, strict=True)
             )
             for row in self.rows

@@ -18,6 +18,11 @@ WORTH_A_POOL = 20
 """Fewer runs than this are over before other processes have started."""
 
 
+def shifted(progress: OnProgress, before: int, of: int) -> OnProgress:
+    """The progress of one experiment of several: so many runs were done before, of how many."""
+    return lambda done, _runs: progress(before + done, of)
+
+
 def repeat(
     task: Callable[[np.random.Generator], T], runs: int, seed: int, progress: OnProgress
 ) -> list[T]:

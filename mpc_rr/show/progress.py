@@ -43,8 +43,9 @@ class _Progress:
         )
         seconds = time.monotonic() - self._started
         rows = Table.grid(padding=(0, 1))
-        for name, share in now.preview[:MOST_WATCHED]:
-            rows.add_row(escape(name), f"{share:.1%}", ProgressBar(1.0, share, width=30))
+        for name, share, low, high in now.preview[:MOST_WATCHED]:
+            limits = f"{low:.1%} to {high:.1%}"
+            rows.add_row(escape(name), f"{share:.1%}", limits, ProgressBar(1.0, share, width=30))
         traffic = f"{now.messages:,} messages · {size(now.bytes)} · {seconds:.0f} s"
         remark = [Text(now.remark)] if now.remark else []
         return Group(bar, rows, *remark, Text(traffic, style="dim"))

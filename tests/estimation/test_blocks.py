@@ -17,13 +17,11 @@ from mpc_rr.estimation.blocks import (
     chi_square,
     claimed_epsilon,
     collect,
-    converged_at,
     epsilon_bound,
     expected_error,
     floored,
     independence_test,
     independent_version,
-    interval_width,
     jensen_shannon_distance,
     jensen_shannon_divergence,
     l2_distance,
@@ -31,7 +29,6 @@ from mpc_rr.estimation.blocks import (
     of_block,
     pooled,
     respond,
-    true_width,
     truth_for,
 )
 from mpc_rr.randomness import SeededRandomness
@@ -165,6 +162,13 @@ def test_one_by_one_is_version_1(people):
     assert (np.abs(found.shares - true) < 5 * found.standard_errors).all()
 
 
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_two_coins_are_the_first_block_of_two_answers(yes, no):
+    """§1.1 of the paper: a share q of "yes" estimates 2(q − 0.25)."""
+    told = of_block(np.array([no, yes]), np.full(2, 0.5), 0.5)
+    assert told[1] == pytest.approx(2 * (yes / (yes + no) - 0.25))
+
+
 @given(tables, truths, st.integers(0, 999))
 def test_without_randomness_left_everything_comes_back(table, p, seed):
     """If answers come in exactly the expected numbers, Eq. 4 and the likelihood give the truth."""
@@ -190,18 +194,6 @@ def test_no_answers_tell_nothing():
         pooled(Answered(0.5, np.full((1, 2), 0.5), np.zeros((1, 2), dtype=np.int64)))
     with pytest.raises(InputError, match="a table and counts for each block"):
         Answered(0.5, np.full((1, 2), 0.5), np.zeros((2, 2), dtype=np.int64))
-
-
-def test_the_stopping_rule_asks_for_small_steps_until_the_end():
-    assert converged_at([0.9, 0.5, 0.51, 0.5, 0.49], [0.1] * 5) == 2
-    assert converged_at([0.5, 0.51, 0.9], [0.1] * 3) is None
-    assert converged_at([0.5], [0.1]) is None
-    assert converged_at([0.5, 0.5], [0.1] * 2) == 1
-    assert interval_width(0.3, 250, 0.5, 0.3) == pytest.approx(
-        2 * 1.959964 * math.sqrt(0.3 * 0.7 / 250) / 0.5, rel=1e-5
-    )
-    printed = 2 * 1.959964 * math.sqrt(0.3 * 0.7 / 250)  # §5: randomization is left out
-    assert true_width(0.3, 250) == pytest.approx(printed, rel=1e-5)
 
 
 # ── Distances and independence ─────────────────────────────────────────────────────────────────

@@ -98,6 +98,24 @@ def test_the_projection_is_the_nearest_distribution(vector):
     assert (residual[projected == 0] <= threshold.max() + 1e-9).all()
 
 
+@given(vectors, st.floats(0, 0.99), st.integers(0, 999))
+def test_the_projection_solves_equation_7_of_the_block_paper_for_every_gamma(vector, gamma, seed):
+    """Of estimates that add up to 1, as Eq. 4's do. The problem is convex, so nothing near is less.
+
+    γ·‖T − t‖₁ + (1 − γ)·‖T − t‖² over all distributions t.
+    """
+    raw = vector - vector.mean() + 1 / len(vector)
+    best = project_to_simplex(raw)
+
+    def objective(table):
+        return gamma * np.abs(raw - table).sum() + (1 - gamma) * ((raw - table) ** 2).sum()
+
+    others = np.random.default_rng(seed).dirichlet(np.full(len(vector), 0.3), size=20)
+    for other in (*others, *np.eye(len(vector))):
+        for step in (1.0, 1e-3):
+            assert objective(best) <= objective(best + step * (other - best)) + 1e-12
+
+
 def test_clipping_is_not_the_projection():
     """Section 6.4 of the paper describes clipping and calls it the nearest distribution."""
     raw = np.array([0.7, 0.5, -0.2])

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc_rr.estimation.blocks import Answered, pooled
+from mpc_rr.estimation.distribution import project_to_simplex
 from mpc_rr.estimation.followed import FollowedTables, limits_so_far
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.uncertainty import BlockAnswers
@@ -50,9 +51,24 @@ def test_the_widest_interval_is_the_widest_of_all(seed):
     widths = {
         c: float((i.high - i.low).max()) for c, i in ((c, slowly(a)) for c, a in kept.items())
     }
-    half, where = sums.widest(alone=False)
+    half, where = sums.widest()
     assert half == pytest.approx(max(widths.values()) / 2, abs=1e-8)
     assert widths[where] == max(widths.values())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_share_that_is_known_least_is_told_of_each_table_and_attribute(seed):
+    sums, kept = followed(seed)
+    found = {known.table: known for known in sums.least_known()}
+    assert [*found] == [*COMBINATIONS, (0,), (1,), (2,)]
+    for table, answered in kept.items():
+        limits, known = slowly(answered), found[table]
+        widths = limits.high - limits.low
+        assert known.half == pytest.approx(widths.max() / 2, abs=1e-8)
+        assert known.cell == int(np.argmax(widths))
+        shares = project_to_simplex(pooled(answered).shares)
+        assert known.share == pytest.approx(shares[known.cell])
+        assert known.low <= known.share <= known.high
 
 
 def test_an_attribute_alone_is_told_by_all_tables_that_hold_it():
@@ -74,4 +90,5 @@ def test_nothing_is_said_before_every_table_has_an_answer():
     sums = FollowedTables(0.5, COMBINATIONS, SIZES)
     sums.take((0, 1), np.full(6, 1 / 6), np.array([1, 0, 0, 2, 0, 0]))
     assert sums.widest() is None
-    assert sums.n == 3
+    assert (sums.n, sums.unknown) == (3, 2)
+    assert [known.table for known in sums.least_known()] == [(0, 1), (0,), (1,)]

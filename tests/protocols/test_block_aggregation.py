@@ -387,9 +387,42 @@ def test_people_who_watch_see_estimates_their_widest_interval_and_what_is_still_
     protocol = BlockAggregation(p=0.9, floor=1.0, block=12, enough=0.02)
     simulate(make_study(N, SIZES, protocol=protocol), RECORDS, coordinator=Watched)
     ((rows, remark),) = seen
-    shares = [share for _, share in rows]
-    assert sum(shares) == pytest.approx(1)
-    assert max(shares) - min(shares) > 0.05
-    assert all(" & " in name for name, _ in rows)
-    assert "120 answers about 6 tables; every share is known to ±" in remark
+    assert len(rows) == 10  # six tables and four attributes
+    assert sum(" & " in row.name for row in rows) == 6
+    halves = [(row.high - row.low) / 2 for row in rows]
+    assert halves == sorted(halves, reverse=True)
+    assert max(abs(row.share - 0.25) for row in rows) > 0.05
+    assert all(row.low <= row.share <= row.high for row in rows)
+    assert f"120 answers about 6 tables; every share is known to ±{halves[0]:.1%}" in remark
     assert "more are expected until ±2.0% in every table" in remark
+
+
+def test_of_many_tables_people_see_the_ten_known_least_and_how_well_the_others_are():
+    sizes, seen = (2,) * 6, []
+
+    class Watched(Coordinator):
+        async def run(self):
+            outcome = await super().run()
+            seen.append(self.mailbox.watched)
+            return outcome
+
+    protocol = BlockAggregation(p=0.9, floor=1.0, block=12)
+    records = random_records(N, sizes, seed=3)
+    simulate(make_study(N, sizes, protocol=protocol), records, coordinator=Watched)
+    ((rows, remark),) = seen
+    assert len(rows) == 10
+    assert "15 tables" in remark
+    assert "those of 11 other tables and attributes to ±" in remark
+
+
+def test_people_look_again_when_there_are_enough_more_answers(monkeypatch):
+    """So that watching takes no more time for each answer, however many there are."""
+    looks = []
+    preview = block_aggregation._Following.preview
+    monkeypatch.setattr(
+        block_aggregation._Following, "preview", lambda self: looks.append(1) or preview(self)
+    )
+    monkeypatch.setattr(block_aggregation, "WORTH_ANOTHER_LOOK", 2)
+    protocol = BlockAggregation(p=0.9, floor=1.0, block=1)
+    simulate(make_study(N, SIZES, protocol=protocol), RECORDS)
+    assert len(looks) == 7  # at 2, 4, 8, 16, 32 and 64 answers, and at the end

@@ -1,5 +1,6 @@
 """Tables of blocks agree about all they share, and single attributes have tables of their own."""
 
+import json
 from types import SimpleNamespace
 
 import msgspec
@@ -10,13 +11,20 @@ from scipy import stats
 
 from mpc_rr.estimation import agreement
 from mpc_rr.estimation.agreement import disagreement, missed
-from mpc_rr.estimation.blocks import collect, pooled
+from mpc_rr.estimation.blocks import Answered, collect, of_block, pooled
+from mpc_rr.estimation.convergence import printed_width
+from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.intervals import cell_intervals
+from mpc_rr.estimation.uncertainty import BlockAnswers
+from mpc_rr.network.session.coordinator import RULES, CoordinatorSession
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.publication import blocks
 from mpc_rr.publication.blocks import CollectedBlocks
 from mpc_rr.randomness import SeededRandomness
-from mpc_rr.results.folder import write_results
-from mpc_rr.results.verification import verify
+from mpc_rr.results import closing
+from mpc_rr.results import folder as results_folder
+from mpc_rr.results.folder import read_folder, write_results
+from mpc_rr.results.verification import Contradicted, verify
 from mpc_rr.running import run_study
 
 SIZES = (2, 3, 2, 2)
@@ -150,18 +158,129 @@ def test_the_trajectory_ends_at_the_widest_published_limits_and_narrows(study):
         )
         for table in publication.tables
     }
-    _, answers, half, where = rows[-1]
+    _, answers, half, where, words, share = rows[-1]
     assert answers == sum(found.answered(c).n for c in found.shown)
     assert half == pytest.approx(max(widths.values()) / 2, abs=1e-8)
     assert widths[where] == max(widths.values())
     assert half < rows[0][2]
+    ((table, cell),) = [
+        (t, cell)
+        for t in publication.tables
+        if tuple(axis.attribute for axis in t.axes) == where
+        for cell, spread in enumerate(np.subtract(t.high, t.low))
+        if spread == widths[where]
+    ]
+    assert words == words_of(table, cell)
+    proper = project_to_simplex(np.array(table.unbiased))
+    assert share == pytest.approx(proper[cell], abs=1e-6)
+
+
+def words_of(table, cell):
+    codes = np.unravel_index(cell, table.shape)
+    return " & ".join(a.categories[c] for a, c in zip(table.axes, codes, strict=True))
+
+
+def test_where_section_5_would_have_stopped_stands_beside_what_is_published(study):
+    """By a plain reading of the rule; where steps are never small, that is said."""
+    found, publication = study
+    listed = publication.listing("convergence")
+    assert "known_at" not in [column.name for column in listed.columns]
+    tables = {tuple(axis.attribute for axis in t.axes): t for t in publication.tables}
+    assert len(listed.rows) == len(found.shown)
+    for names, stops, answers, answer, *shares in listed.rows:
+        told = found.answered(tuple(NAMES.index(name) for name in names))
+        block, average = plain_section_5(told)
+        if block is None:
+            assert (stops, answers, answer, *shares) == ("not reached", *[None] * 6)
+            continue
+        table = tables[names]
+        assert (stops, answers) == (block, told.counts[:block].sum())
+        off = np.abs(average - table.values)
+        cell = int(np.argmax(off))
+        assert answer == words_of(table, cell)
+        parts = table.values, table.low, table.high
+        assert shares == pytest.approx([average[cell], *(part[cell] for part in parts)])
+
+
+def plain_section_5(told):
+    """The first block whose estimates are all near those before; blocks without answers pass."""
+    before = np.full(told.counts.shape[1], 1 / told.counts.shape[1])
+    for block, (counts, table) in enumerate(zip(told.counts, told.tables, strict=True), start=1):
+        if counts.any():
+            now = np.clip(of_block(counts, table, told.p), 0, 1)
+            if (np.abs(now - before) < printed_width(now, counts.sum())).all():
+                return block, (now + before) / 2
+            before = now
+    return None, None
+
+
+def test_with_enough_the_block_is_named_at_which_each_table_was_known_so_well():
+    protocol = BlockAggregation(p=0.9, floor=1.0, block=30, enough=0.13)
+    records = random_records(900, SIZES, seed=4)
+    result = run_study(make_scenario(records, SIZES, protocol=protocol), transport="memory", seed=1)
+    publication = result.publication
+    found, listed = result.outcome.result, publication.listing("convergence")
+    column = [c.name for c in listed.columns].index("known_at")
+    assert all(1 < row[column] < 30 for row in listed.rows)
+    for row in listed.rows:
+        told = found.answered(tuple(NAMES.index(name) for name in row[0]))
+        for end, known in ((row[column] - 1, False), (row[column], True)):
+            told_then = Answered(told.p, told.tables[:end], told.counts[:end])
+            limits = cell_intervals(
+                pooled(told_then).shares, BlockAnswers(told_then.n, told_then), "population"
+            )
+            assert (float((limits.high - limits.low).max()) / 2 <= 0.13) == known
+
+
+def test_a_table_that_was_never_known_so_well_is_said_not_to_be():
+    found, _ = collected(2)
+    published = msgspec.structs.replace(found, enough=0.001).publish(
+        setting(make_study(90, SIZES).schema, 90)
+    )
+    assert {row[-1] for row in published.listing("convergence").rows} == {"not reached"}
+
+
+def made_by_rules(rules, path, monkeypatch):
+    """A folder as these rules write it."""
+    protocol = BlockAggregation(p=0.5, floor=0.5, block=10)
+    planned = make_scenario(random_records(30, (2, 3), seed=1), (2, 3), protocol=protocol)
+    with monkeypatch.context() as then:
+        for module in (closing, results_folder):
+            then.setattr(module, "RULES", rules)
+        then.setattr(CoordinatorSession, "rules", rules)
+        write_results(run_study(planned, transport="memory", seed=2), path)
+    return path
+
+
+def test_a_folder_of_rules_5_told_widths_alone_and_is_verified(tmp_path, monkeypatch):
+    then, now = (made_by_rules(r, tmp_path / str(r), monkeypatch) for r in (5, RULES))
+    published = [read_folder(folder).file.publication for folder in (then, now)]
+    assert [len(p.listing("trajectory").columns) for p in published] == [4, 6]
+    assert [p.listing("convergence") is None for p in published] == [True, False]
+    assert verify(then)
+    assert verify(now)
+    document = json.loads((now / "result.json").read_text())
+    listings = document["publication"]["listings"]
+    document["publication"]["listings"] = [li for li in listings if li["name"] != "convergence"]
+    (now / "result.json").write_text(json.dumps(document))
+    with pytest.raises(Contradicted, match=r"what result\.json publishes"):
+        verify(now)
 
 
 def test_a_folder_from_before_there_was_a_trajectory_is_verified(tmp_path, monkeypatch):
-    protocol = BlockAggregation(p=0.5, floor=0.5, block=10)
-    planned = make_scenario(random_records(30, (2, 3), seed=1), (2, 3), protocol=protocol)
     with monkeypatch.context() as before:
         before.setattr(blocks.CollectedBlocks, "_add_trajectory", lambda *_: None)
-        write_results(run_study(planned, transport="memory", seed=2), tmp_path / "run")
-    assert "trajectory" not in (tmp_path / "run" / "result.json").read_text()
-    assert verify(tmp_path / "run")
+        folder = made_by_rules(5, tmp_path / "run", monkeypatch)
+    assert "trajectory" not in (folder / "result.json").read_text()
+    assert verify(folder)
+
+
+def test_blocks_in_which_nobody_answered_about_a_table_are_no_steps():
+    """Client by client each table has an answer in every third block, at most."""
+    protocol = BlockAggregation(p=0.5, floor=0.5, block=1)
+    result = run_study(make_scenario(RECORDS, SIZES, protocol=protocol), transport="memory", seed=1)
+    found, listed = result.outcome.result, result.publication.listing("convergence")
+    for names, stops, *_ in listed.rows:
+        told = found.answered(tuple(NAMES.index(name) for name in names))
+        assert not told.counts.any(axis=1).all()
+        assert stops == plain_section_5(told)[0]

@@ -25,7 +25,7 @@ Words that a session has for itself:
 ==================== ==============================================================================
 """
 
-from mpc_rr.network.mailbox import Proof
+from mpc_rr.network.mailbox import Proof, Watched
 from mpc_rr.network.session.base import Check, Limits
 from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
 from mpc_rr.network.session.party import PartySession, Person
@@ -42,5 +42,6 @@ __all__ = [
     "PartySession",
     "Person",
     "Proof",
+    "Watched",
     "check_enough",
 ]

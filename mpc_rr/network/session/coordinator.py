@@ -13,6 +13,7 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, listing, out_of
 from mpc_rr.network.envelope import COORDINATOR, M, Message
+from mpc_rr.network.mailbox import Watched
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits
 
@@ -64,7 +65,7 @@ def _why(faulty: Mapping[str, str]) -> str:
     return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
-RULES = 5
+RULES = 6
 """The rules by which results are made, and told. 0: those of result format 1. Since 1, dice and not
 names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
@@ -74,7 +75,8 @@ a question has no rank, and sentences quote the names of attributes. Since 4, ta
 about all they share, and shares of single attributes are published with them; all that is estimated
 from full reports or views is counted in one weighted population; and views are drawn by weights.
 Since 5, distances between records are not rounded in small studies, and losses and risks of groups
-and masks are those of what is really published.
+and masks are those of what is really published. Since 6, studies by blocks publish the shares that
+were known least after each block, and when paper 002's rule of convergence would have stopped.
 Where a rule or a published sentence changes, this goes up, and what older folders hold in other
 words is no contradiction."""
 
@@ -131,8 +133,8 @@ class CoordinatorSession(ABC):
         """What follows from public messages alone (see `MailboxSession.shared`)."""
 
     @abstractmethod
-    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
-        """Let people watch: shares under their names, as they are now, and a line about them."""
+    def show(self, rows: Sequence[Watched], remark: str = "") -> None:
+        """Let people watch: shares as they are known now, and a line about them."""
 
     @abstractmethod
     def identity_of(self, party: str) -> PublicIdentity:

@@ -9,7 +9,7 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, Unheard, one_line
 from mpc_rr.network.envelope import EVERYONE, Bundle, M, Message
-from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.mailbox import Mailbox, Watched
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
@@ -110,8 +110,8 @@ class LiveSession(MailboxSession, CoordinatorSession):
                 raise ValueError("it does not prove that the key in it is its sender's own")
         return message
 
-    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
-        """Let people watch: shares under their names, as they are now."""
+    def show(self, rows: Sequence[Watched], remark: str = "") -> None:
+        """Let people watch: shares as they are known now, and a line about them."""
         self.mailbox.watched = tuple(rows), remark
 
     def identity_of(self, party: str) -> PublicIdentity:

@@ -8,6 +8,7 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import MpcRrError
 from mpc_rr.network.envelope import COORDINATOR, RUN_BYTES, M, Message, encode, encode_parts
+from mpc_rr.network.mailbox import Watched
 from mpc_rr.network.sealed import Opened, Rejected, read
 from mpc_rr.network.session.base import Check, Limits
 from mpc_rr.network.session.coordinator import RULES, CoordinatorSession, Gathered, check_enough
@@ -132,7 +133,7 @@ class ReplaySession(CoordinatorSession):
     def point_of_no_return(self) -> None:
         """It is past."""
 
-    def show(self, rows: Sequence[tuple[str, float]], remark: str = "") -> None:
+    def show(self, rows: Sequence[Watched], remark: str = "") -> None:
         """Nobody watches."""
 
     @property
