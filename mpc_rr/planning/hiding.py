@@ -143,6 +143,13 @@ class GroupsPlan:
     """Whether the curator who leaves out was lent hierarchies that the study does not have."""
     ways: tuple[Way, ...]
     refused: Mapping[str, str]
+    limited: bool
+    """Whether the study itself leaves some out."""
+
+    @property
+    def own(self) -> str:
+        """The name of the study's own way."""
+        return LEFT_OUT if self.limited else STUDY
 
     def way(self, name: str, k: int) -> Way | None:
         """A way at a k, if it can be had."""
@@ -242,16 +249,17 @@ def plan_groups(
                 refused[f"{name}, k = {k}"] = str(error)
         if effort.progress is not None:
             effort.progress(done, len(grid))
-    ways += [way for k in grid for way in _as_safe(crowd, ways, k)]
+    own = STUDY if protocol.suppress is None else LEFT_OUT
+    ways += [way for k in grid for way in _as_safe(crowd, ways, own, k)]
     return GroupsPlan(
         count, len(pilot), len(crowd), n, protocol.k, suppress, lent, tuple(ways),
-        refused,
+        refused, protocol.suppress is not None,
     )  # fmt: skip
 
 
-def _as_safe(crowd: Sequence[People], ways: Sequence[Way], k: int) -> list[Way]:
-    """Others who are linked as often as in the study's groups of k."""
-    study = next((way for way in ways if (way.name, way.k) == (STUDY, k)), None)
+def _as_safe(crowd: Sequence[People], ways: Sequence[Way], own: str, k: int) -> list[Way]:
+    """Others who are linked as often as in the study's own groups of k."""
+    study = next((way for way in ways if (way.name, way.k) == (own, k)), None)
     if study is None:
         return []
     found = []
@@ -260,9 +268,9 @@ def _as_safe(crowd: Sequence[People], ways: Sequence[Way], k: int) -> list[Way]:
         steps = [Steps.of_curator(people, [each[p] for each in every])
                  for p, people in enumerate(crowd)]  # fmt: skip
         pairs = zip(steps, study.found, strict=True)
-        found.append(Way(name, k, tuple(each.as_safe_as(own) for each, own in pairs)))
+        found.append(Way(name, k, tuple(each.as_safe_as(safe) for each, safe in pairs)))
     pairs = zip([people.alone for people in crowd], study.found, strict=True)
-    return [*found, Way(ALONE, k, tuple(each.as_safe_as(own) for each, own in pairs))]
+    return [*found, Way(ALONE, k, tuple(each.as_safe_as(safe) for each, safe in pairs))]
 
 
 def people_of(

@@ -55,7 +55,8 @@ def _of_this_study(plan: GroupsPlan) -> Table:
     for way in plan.ways:
         if way.name not in (hiding.STUDY, hiding.LEFT_OUT):
             continue
-        k = f"[bold]{way.k}[/]" if way.k == plan.k else str(way.k)
+        bold = (way.name, way.k) == (plan.own, plan.k)
+        k = f"[bold]{way.k}[/]" if bold else str(way.k)
         table.add_row(
             k, "yes" if way.name == hiding.LEFT_OUT else "no", figure(way.figure("lost"), 100),
             figure(way.figure("relations")), figure(way.figure("linked"), 100),
@@ -70,7 +71,7 @@ def _of_others(plan: GroupsPlan, name: str, times: float, title: str) -> Table:
         "each masks\nalone",
     )  # fmt: skip
     for k in sorted({way.k for way in plan.ways}):
-        ways = [plan.way(each, k) for each in (hiding.STUDY, *OTHERS)]
+        ways = [plan.way(each, k) for each in (plan.own, *OTHERS)]
         cells = [NONE if way is None else figure(way.figure(name), times) for way in ways]
         table.add_row(f"[bold]{k}[/]" if k == plan.k else str(k), *cells)
     return table
@@ -100,7 +101,7 @@ def _percent(found: Figure) -> str:
 
 def groups_advice(plan: GroupsPlan) -> Iterator[str]:
     """What the figures say of the study's own k."""
-    own = plan.way(hiding.STUDY, plan.k)
+    own = plan.way(plan.own, plan.k)
     if own is None or own.figure("lost").mean is None:
         yield "The quasi-identifiers do not vary, so nothing is lost and nothing compared."
         return
@@ -123,18 +124,25 @@ def groups_advice(plan: GroupsPlan) -> Iterator[str]:
             f"{_percent(alone.figure('highest'))} chance by masks of her own, and with "
             f"{_percent(own.figure('highest'))} here."
         )
-    curator, left = plan.way(hiding.CURATOR, plan.k), plan.way(hiding.LEFT_OUT, plan.k)
+    curator = plan.way(hiding.CURATOR, plan.k)
     if curator is not None:
         yield (
             f"Whoever collects links {_percent(curator.figure('collector'))} of the people if "
             f"trusted with the records as they are, and {linked} here."
         )
-    if left is not None:
-        yield (
-            f"If {100 * plan.suppress:.3g} % may be left out (suppress = {plan.suppress:g}), "
-            f"{_percent(left.figure('left_out'))} are, and {_percent(left.figure('lost'))} of the "
-            "variation is lost, theirs included."
-        )
+    yield from _left_out(plan)
+
+
+def _left_out(plan: GroupsPlan) -> Iterator[str]:
+    """What leaving some out changes, where it can be had."""
+    every, some = plan.way(hiding.STUDY, plan.k), plan.way(hiding.LEFT_OUT, plan.k)
+    if every is None or some is None:
+        return
+    yield (
+        f"With suppress = {plan.suppress:g}, {_percent(some.figure('left_out'))} of the people are "
+        f"left out, and {_percent(some.figure('lost'))} of the variation is lost, theirs included; "
+        f"without it {_percent(every.figure('lost'))}."
+    )
 
 
 def _compared(own: Figure, other: Figure | None, who: str) -> str:

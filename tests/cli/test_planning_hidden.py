@@ -64,7 +64,7 @@ def test_a_study_with_a_limit_is_planned_with_and_without_it(here, tmp_path):
     study.write_text(text.replace("eight_neighbours.csv", str(SCENARIOS / "eight_neighbours.csv")))
     code, out, err = here("plan", study, "--own-data")
     assert code == 0, err
-    assert "If 25 % may be left out (suppress = 0.25)" in " ".join(out.split())
+    assert "With suppress = 0.25, " in " ".join(out.split())
     assert "was lent" not in out
 
 

@@ -265,3 +265,11 @@ def test_who_gave_no_answer_is_not_masked():
     assert 0 < plan.way(masking.STUDY, "age", "noise:40").figure("guessed").mean < 1
     pilot[:39, 0] = 100
     assert plan_masks(protocol, schema, pilot, 40, Effort(populations=2)).ways == ()
+
+
+def test_a_study_that_leaves_some_out_is_compared_as_it_is(levels):
+    assert levels.own == hiding.LEFT_OUT
+    for k in (3, 5):
+        own = levels.way(hiding.LEFT_OUT, k).figure("linked").mean
+        for name in (hiding.AS_SAFE_CURATOR, hiding.AS_SAFE_SUPPRESSING, hiding.ALONE):
+            assert levels.way(name, k).figure("linked").mean == pytest.approx(own)
