@@ -35,6 +35,7 @@ CURATOR, SUPPRESSING = "a curator, same groups", "a curator who leaves out"
 AS_SAFE_CURATOR = "a curator, same risk"
 AS_SAFE_SUPPRESSING = "a curator who leaves out, same risk"
 ALONE = "each masks alone, same risk"
+ALONE_AT_WORST = "each masks alone, nobody more exposed"
 GRID = (2, 3, 5, 10, 20, 50)
 MOST_PEOPLE = 1000
 """So many are simulated at most: who masks alone is compared with everybody."""
@@ -269,8 +270,10 @@ def _as_safe(crowd: Sequence[People], ways: Sequence[Way], own: str, k: int) -> 
                  for p, people in enumerate(crowd)]  # fmt: skip
         pairs = zip(steps, study.found, strict=True)
         found.append(Way(name, k, tuple(each.as_safe_as(safe) for each, safe in pairs)))
-    pairs = zip([people.alone for people in crowd], study.found, strict=True)
-    return [*found, Way(ALONE, k, tuple(each.as_safe_as(safe) for each, safe in pairs))]
+    alone = list(zip([people.alone for people in crowd], study.found, strict=True))
+    found.append(Way(ALONE, k, tuple(each.as_safe_as(safe) for each, safe in alone)))
+    worst = tuple(each.as_safe_as(safe, at_worst=True) for each, safe in alone)
+    return [*found, Way(ALONE_AT_WORST, k, worst)]
 
 
 def people_of(
@@ -449,11 +452,16 @@ class Steps:
         )
         return cls(linked, highest, lost, off, raw.average)
 
-    def as_safe_as(self, other: Measured) -> Measured:
-        """Where people are linked as often as otherwise; between two steps it is interpolated."""
-        assert other.linked is not None
+    def as_safe_as(self, other: Measured, *, at_worst: bool = False) -> Measured:
+        """Where people are linked as often as otherwise; between two steps it is interpolated.
+
+        That is on average; or ``at_worst``, of the most exposed.
+        """
+        target = other.highest if at_worst else other.linked
+        assert target is not None
+        risks = self.highest if at_worst else self.linked
         columns = (self.lost, self.relations, self.linked, self.highest)
-        found = [where_as_safe(self.linked, values, other.linked) for values in columns]
+        found = [where_as_safe(risks, values, target) for values in columns]
         lost, off, linked, highest = (None if v is None or math.isnan(v) else v for v in found)
         collector = linked if self.collector is None else self.collector
         return Measured(lost, off, linked, highest, collector)

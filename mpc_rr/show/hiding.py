@@ -17,6 +17,7 @@ OTHERS = {
     "in which,",
     hiding.AS_SAFE_SUPPRESSING: "A trusted curator who generalizes and leaves out as ARX does",
     hiding.ALONE: "Masking alone",
+    hiding.ALONE_AT_WORST: "Masking alone, so strongly that nobody is more exposed than here,",
 }
 MASKERS = {
     masking.AS_SAFE_CURATOR: "A trusted curator, who publishes no masked value,",
@@ -68,7 +69,7 @@ def _of_this_study(plan: GroupsPlan) -> Table:
 def _of_others(plan: GroupsPlan, name: str, times: float, title: str) -> Table:
     table = _table(
         title, "k", "this study", "a curator,\ngroups alike", "a curator who\nleaves out",
-        "each masks\nalone",
+        "each masks\nalone", "alone, at\nworst",
     )  # fmt: skip
     for k in sorted({way.k for way in plan.ways}):
         ways = [plan.way(each, k) for each in (plan.own, *OTHERS)]
@@ -116,12 +117,14 @@ def groups_advice(plan: GroupsPlan) -> Iterator[str]:
         yield "In some group all have the same value of a confidential attribute, which k allows."
     for name, who in OTHERS.items():
         other = plan.way(name, plan.k)
-        yield _compared(own.figure("lost"), None if other is None else other.figure("lost"), who)
+        risk = "" if name == hiding.ALONE_AT_WORST else " at the same risk"
+        lost = None if other is None else other.figure("lost")
+        yield _compared(own.figure("lost"), lost, who, risk)
     alone = plan.way(hiding.ALONE, plan.k)
     if alone is not None and alone.figure("highest").mean is not None:
         yield (
-            "The same risk is that of people on average. Who is most exposed is linked with "
-            f"{_percent(alone.figure('highest'))} chance by masks of her own, and with "
+            "The same risk is that of people on average. Who is most exposed if all mask alone is "
+            f"then linked with {_percent(alone.figure('highest'))} chance, and with "
             f"{_percent(own.figure('highest'))} here."
         )
     curator = plan.way(hiding.CURATOR, plan.k)
@@ -145,8 +148,8 @@ def _left_out(plan: GroupsPlan) -> Iterator[str]:
     )
 
 
-def _compared(own: Figure, other: Figure | None, who: str) -> str:
-    """Who loses less at the same risk."""
+def _compared(own: Figure, other: Figure | None, who: str, risk: str) -> str:
+    """Who loses less."""
     if other is None or other.mean is None:
         return f"{who} cannot be had, or not as safe."
     sign = own.less(other).sign
@@ -154,7 +157,7 @@ def _compared(own: Figure, other: Figure | None, who: str) -> str:
         None: "which of the two loses less cannot be told",
         -1: "this study loses less", 0: "both lose alike", 1: "this study loses more",
     }[sign]  # fmt: skip
-    return f"{who} would lose {_percent(other)} at the same risk: {verdict}."
+    return f"{who} would lose {_percent(other)}{risk}: {verdict}."
 
 
 def _how_groups(plan: GroupsPlan) -> Iterator[str]:
@@ -165,6 +168,7 @@ def _how_groups(plan: GroupsPlan) -> Iterator[str]:
         "quasi-identifiers and confidential values. l: different values in the worst group."
     )
     yield "At the same risk: between two k, or two strengths, figures are interpolated."
+    yield "At worst: masked so strongly that who is most exposed is linked no more often than here."
     if plan.lent:
         yield (
             "The study has no hierarchies: the curator who leaves out was lent ranges that double."

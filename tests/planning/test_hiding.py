@@ -140,6 +140,11 @@ def test_masking_alone_is_as_safe_on_average_but_not_for_the_most_exposed(mdav):
         assert alone.figure("highest").mean > 1.5 * study.figure("highest").mean
         assert max(study.figure("highest").values) <= 1 / k
         assert 0 < alone.figure("lost").mean < 1
+        worst = mdav.way(hiding.ALONE_AT_WORST, k)
+        pairs = zip(worst.figure("highest").values, study.figure("highest").values, strict=True)
+        assert all(own is None or own <= other + 1e-9 for own, other in pairs)
+        pairs = zip(worst.figure("lost").values, alone.figure("lost").values, strict=True)
+        assert all(own is None or own > other for own, other in pairs)
 
 
 def test_relations_are_those_of_ranks_before_and_after():
