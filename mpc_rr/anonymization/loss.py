@@ -14,6 +14,7 @@ import numpy as np
 
 from mpc_rr.anonymization.releases import Grouped, centre
 from mpc_rr.anonymization.table import Array, Codes, Microdata
+from mpc_rr.schema import Attribute
 
 How = Literal["exactly", "centre", "range", "label"]
 AS_THEY_ARE = ("anatomy", "permuted")
@@ -71,6 +72,14 @@ def published_of(grouped: Grouped, release: str, place: int) -> Array:
             new = known.attributes[place].size + len(sets)
             middles[number] = np.nan if said.nothing else sets.setdefault(several, new)
     return middles
+
+
+def corners(attribute: Attribute, codes: Codes) -> Array:
+    """Answers as points: numbers and ranks on a line, categories as the corners of a simplex."""
+    if attribute.type != "nominal":
+        return codes.astype(np.float64)[:, None]
+    every: Array = np.eye(attribute.size)[codes]
+    return every
 
 
 def mean_loss(losses: list[AttributeLoss]) -> float | None:

@@ -93,6 +93,24 @@ def all_together(masked: Sequence[int], values: Sequence[int], mask: Perturbatio
     return Together(found, blanks)
 
 
+def left_by_order(values: Sequence[int], mask: Perturbation) -> list[set[int]]:
+    """What remains possible in each row of a release that shows the order of masked values alone.
+
+    Rows are in rising order of what they were mapped back to. A value can stand in a row if masked
+    values can be in that order: all between must then be masked past each other, and the two ends
+    are the farthest apart.
+    """
+    ordered = np.sort(np.asarray(values, dtype=np.int64))
+    noise, different = mask.noise(), np.unique(ordered)
+    near = [mask.taken_from(value, ordered) for value in different.tolist()]
+    place = np.searchsorted(different, ordered)
+    lowest = np.array([taken.min() - noise for taken in near])[place]
+    highest = np.array([taken.max() + noise for taken in near])[place]
+    begins = np.searchsorted(highest, lowest, "left")
+    ends = np.searchsorted(lowest, highest, "right")
+    return [set(ordered[low:high].tolist()) for low, high in zip(begins, ends, strict=True)]
+
+
 def _matched(own: Codes, begins: Ranks, ends: Ranks, values: int) -> tuple[Ranks, Ranks]:
     """As many people as can be at a value of theirs: whose each is, and what each has.
 

@@ -12,6 +12,13 @@ from rich.console import Console
 
 from mpc_rr.cli.app import JsonOption, PluginOption, StudyFile, Verbose, app
 from mpc_rr.cli.console import plain_errors, print_json, progress_bar
+from mpc_rr.cli.planning_hidden import (
+    LEAST_PEOPLE,
+    check_options,
+    hides,
+    plan_hidden,
+    show_hidden,
+)
 from mpc_rr.errors import DataError, InputError, all_quoted
 from mpc_rr.estimation.matrix import Codes
 from mpc_rr.planning.condensing import NEAR, Condensed
@@ -31,6 +38,7 @@ from mpc_rr.study.file import Scenario, load_scenario
 from mpc_rr.study.records import read_csv
 
 LEAST_PILOT = 20
+WHY_SO_MANY = ": of fewer, how answers depend on each other cannot be told"
 
 
 @app.command()
@@ -64,7 +72,8 @@ def plan(
         typer.Option(help="Simulated populations for each strength of dependence (2 to 8)."),
     ] = None,
     people: Annotated[
-        int | None, typer.Option(help="Simulated people in each, at most (50,000).")
+        int | None,
+        typer.Option(help="Simulated people in each, at most (50,000; of groups or masks 1,000)."),
     ] = None,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
@@ -73,22 +82,32 @@ def plan(
     """Try out designs before anybody is asked: how wrong would what they publish be?
 
     Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
-    all pairs of attributes must be). See docs/planning.md.
+    all pairs of attributes must be). A study that hides people in groups or behind masks spends no
+    ε: give --pilot or --own-data, and k or masks are set against loss and risk. See
+    docs/planning.md.
     """
     with plain_errors(verbose, plugin):
         scenario = load_scenario(study_file)
         study = scenario.study
+        n = study.parties.count if respondents is None else respondents
+        effort = Effort(populations=populations, people=people)
+        if hides(study):
+            given = {"--epsilon": epsilon, "--error": error, "--clusters": clusters}
+            check_options(study, given)
+            records = _pilot(scenario, pilot, own_data, LEAST_PEOPLE)
+            with progress_bar("Trying out") as bar:
+                hidden = plan_hidden(study, records, n, replace(effort, progress=bar))
+            show_hidden(hidden, as_json=as_json)
+            return
         check_categories(study.schema)
         if (epsilon is None) == (error is None):
             raise InputError("give either --epsilon or --error")
-        n = study.parties.count if respondents is None else respondents
         known = Known(
             clusters=None if clusters is None else _clusters(clusters, study.schema),
             blocks=_block_options(study),
             pilot=_pilot(scenario, pilot, own_data),
             study=_setting(study, n),
         )
-        effort = Effort(populations=populations, people=people)
         with progress_bar("Trying out designs") as bar:
             effort = replace(effort, progress=bar)
             if epsilon is None:
@@ -188,7 +207,9 @@ def _block_options(study: Study) -> BlockOptions | None:
     return BlockOptions(asked.floor, asked.block, asked.together, asked.answers, asked.tables)
 
 
-def _pilot(scenario: Scenario, pilot: Path | None, own_data: bool) -> Codes | None:
+def _pilot(
+    scenario: Scenario, pilot: Path | None, own_data: bool, least: int = LEAST_PILOT
+) -> Codes | None:
     if pilot is not None and own_data:
         raise InputError("give either --pilot or --own-data")
     if pilot is None and not own_data:
@@ -198,10 +219,10 @@ def _pilot(scenario: Scenario, pilot: Path | None, own_data: bool) -> Codes | No
     else:
         whose = str(pilot)
         records = read_csv(pilot, scenario.study.schema, layout=scenario.layout)
-    if len(records) < LEAST_PILOT:
+    if len(records) < least:
         raise DataError(
-            f"{whose} has {len(records)} of the {LEAST_PILOT} records that a pilot needs at least: "
-            "of fewer, how answers depend on each other cannot be told"
+            f"{whose} has {len(records)} of the {least} records that a pilot needs at least"
+            + (", for two groups" if least < LEAST_PILOT else WHY_SO_MANY)
         )
     return np.array(records, dtype=np.int64)
 

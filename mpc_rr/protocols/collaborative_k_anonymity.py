@@ -21,7 +21,7 @@
 
 import hashlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
 
@@ -361,8 +361,24 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         """
         place = {name: number for number, name in enumerate(known)}
         order = _by_chance(list(known), seed) if seed else list(known)
-        places = np.array([place[name] for name in order])
-        records = [known[name] for name in order]
+        groups, levels = self.groups_of(
+            schema, list(known.values()), [place[name] for name in order], rounded=rounded
+        )
+        return Partition(board.head, groups, levels)
+
+    def groups_of(
+        self,
+        schema: Schema,
+        known: Sequence[Record],
+        order: Sequence[int],
+        *,
+        rounded: bool = False,
+    ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        """The groups of respondents with these quasi-identifiers, by their places, and the levels.
+
+        Among equally similar ones those decide who come first in this order.
+        """
+        places, records = np.array(order), [known[place] for place in order]
         table = Microdata.of(self.attributes(schema)[0], records, rounded=rounded)
         levels: tuple[int, ...] = ()
         if self.partition == "generalization":
@@ -371,8 +387,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
             groups = [g for g in groups_at(table, hierarchies, levels) if len(g) >= self.k]
         else:
             groups = (mdav if self.partition == "mdav" else mondrian)(table, self.k)
-        in_order = sorted(tuple(sorted(places[rows].tolist())) for rows in groups)
-        return Partition(board.head, tuple(in_order), levels)
+        return tuple(sorted(tuple(sorted(places[rows].tolist())) for rows in groups)), levels
 
     def _most_suppressed(self, people: int) -> int:
         """So many of them may be left out."""

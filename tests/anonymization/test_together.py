@@ -12,7 +12,7 @@ from scipy.stats import spearmanr
 
 from mpc_rr.anonymization.permutation import expected, permutation
 from mpc_rr.anonymization.perturbation import Noise, NoPerturbation, RankSwap, Widened
-from mpc_rr.anonymization.together import all_together
+from mpc_rr.anonymization.together import all_together, left_by_order
 from mpc_rr.randomness import SeededRandomness
 
 MASKS = [Noise(2), Noise(5), RankSwap(20), Widened(Noise(1), 1)]
@@ -125,3 +125,41 @@ def test_no_mask_moves_nobody():
     found = expected(NoPerturbation(), [3, 1, 2], b"seed")
     assert (found.distance, found.correlation) == (0, 1)
     assert expected(NoPerturbation(), [], b"seed") is None
+
+
+def rows_by_enumeration(ordered, mask):
+    """Which values can stand in each row, over all orders that masked values can have."""
+    every, people = can_come_from(mask, ordered), len(ordered)
+    # Who has one of several equal values may have any of their ranks.
+    sets = [
+        sorted(set().union(*(every[r] for r in range(people) if ordered[r] == value)))
+        for value in ordered
+    ]
+    found = [set() for _ in ordered]
+    for order in itertools.permutations(range(people)):
+        lowest = -(10**9)
+        for person in order:
+            lowest = next((told for told in sets[person] if told >= lowest), None)
+            if lowest is None:
+                break
+        else:
+            for row, person in enumerate(order):
+                found[row].add(ordered[person])
+    return found
+
+
+@given(
+    st.lists(st.integers(0, 20), min_size=1, max_size=6).map(sorted),
+    st.sampled_from([*MASKS, NoPerturbation(), Noise(9)]),
+)
+def test_what_an_order_leaves_is_all_that_can_be_in_it(ordered, mask):
+    assert left_by_order(ordered, mask) == rows_by_enumeration(ordered, mask)
+
+
+def test_an_order_alone_leaves_more_than_the_masked_values():
+    ordered, mask = list(range(0, 60, 3)), Noise(5)
+    masked = mask.draw_each(np.array(ordered), SeededRandomness(1))
+    by_value = sorted(map(len, all_together(masked.tolist(), ordered, mask).possible))
+    by_order = sorted(map(len, left_by_order(ordered, mask)))
+    assert all(a <= b for a, b in zip(by_value, by_order, strict=True))
+    assert sum(by_value) < sum(by_order)

@@ -191,12 +191,6 @@ def test_records_are_counted_and_no_model_is_made_of_them(here, tmp_path):
     assert_one_line(err, "what it found is in", "release.csv")
 
 
-def test_numbers_are_not_planned_as_categories(here):
-    code, _, err = here("plan", GROUPS, "--epsilon", "2")
-    assert code == 2
-    assert_one_line(err, "'age' is a number with 121 possible values", "give it bins")
-
-
 def test_check_speaks_of_values_not_of_pairs(here):
     code, out, _ = here("check", MASKS, "--json")
     assert code == 0

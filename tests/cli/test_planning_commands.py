@@ -93,7 +93,7 @@ def test_blocks_of_a_study_are_planned_at_the_budget_that_is_asked_for(here):
 
 
 def test_numbers_cannot_be_planned(here):
-    code, _, err = here("plan", SCENARIOS / "masked_salaries.toml", "--epsilon", 4)
+    code, _, err = here("plan", SCENARIOS / "exact_moments.toml", "--epsilon", 4)
     assert code == 2
     assert_one_line(err, "give it bins")
 
