@@ -412,6 +412,17 @@ def _check_word(field: str, text: str) -> None:
         raise SchemaError(f"{plain(field)}: {fault}")
 
 
+def check_categories(attributes: Sequence[Attribute]) -> None:
+    """`SchemaError` if attributes have more categories together than can be worked with."""
+    categories = sum(len(attribute.categories) for attribute in attributes)
+    categories += sum(len(t) for a in attributes for t in (a.joins or {}).values())
+    if categories > MOST_CATEGORIES:
+        raise SchemaError(
+            f"the schema has {categories:,} categories; {MOST_CATEGORIES:,} are possible: "
+            "make them coarser, or ask for numbers"
+        )
+
+
 class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The attributes of a study, in order."""
 
@@ -420,13 +431,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if len(self.attributes) < 2:
             raise SchemaError("the schema needs at least two attributes to count pairs of them")
-        categories = sum(len(attribute.categories) for attribute in self.attributes)
-        categories += sum(len(t) for a in self.attributes for t in (a.joins or {}).values())
-        if categories > MOST_CATEGORIES:
-            raise SchemaError(
-                f"the schema has {categories:,} categories; {MOST_CATEGORIES:,} are possible: "
-                "make them coarser, or ask for numbers"
-            )
+        check_categories(self.attributes)
         repeated = _repeated(self.names)
         if repeated:
             raise SchemaError(f"attribute {min(repeated)!r} is in the schema twice")

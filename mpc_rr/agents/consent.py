@@ -5,16 +5,17 @@ from her own ledger. It says the worst that this study file allows, beside what 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from mpc_rr.agents.account import Account
-from mpc_rr.errors import MpcRrError, listing, quoted
+from mpc_rr.errors import MpcRrError, all_quoted, listing, quoted
 from mpc_rr.privacy.disclosures import (
     AnyDisclosure,
     Caution,
     Disclosure,
+    Masked,
     bounded,
 )
 from mpc_rr.privacy.entropy import entropy_share
@@ -165,7 +166,7 @@ def consent_to(
         central_delta=reading.delta,
         accountant=reading.accountant,
         in_words=in_words(events, you=True, accountant=accountant),
-        cautions=[*study.protocol.cautions(study.setting)],
+        cautions=[*_to_decide(study, events), *study.protocol.cautions(study.setting)],
         notes=[
             *(note.text for note in study.protocol.notes(study.setting) if note.severity == "note"),
             *_computed(study),
@@ -192,6 +193,19 @@ def consent_to(
         ],
         refused=_refusal(study, account, record, again=again),
     )
+
+
+def _to_decide(study: Study, events: Sequence[Disclosure]) -> list[Caution]:
+    """How little time there may be, where something is decided in the run."""
+    waiting = [e for e in events if isinstance(e, Masked) and e.undecided]
+    if not waiting:
+        return []
+    names = all_quoted([name for event in waiting for name in event.attributes])
+    text = (
+        f"To decide on {names} you have {study.deadlines.decide_s:.3g} s in all, from when the "
+        "values of all are there."
+    )
+    return [Caution(text, "a mask or a rule that you give beforehand (--mask)")]
 
 
 def _computed(study: Study) -> list[str]:

@@ -81,8 +81,6 @@ LOBBIES = 3
 many coordinators take over from each other: each could have it wait anew."""
 DECLINED = "it declined to go on"
 """All that others hear where a party goes by its own ledger."""
-TIME_TO_DECIDE = 0.6
-"""Of the time that the coordinator waits: the rest is for the way."""
 LEFT_BEHIND_S = 2.0
 A = TypeVar("A", Invitation, Refusal)
 
@@ -610,7 +608,7 @@ class Party:
             own_pass=self._own_pass,
             choices=self._terms.choices,
             decide=self._terms.decide,
-            decide_s=TIME_TO_DECIDE * min(study.deadlines.round_s, study.deadlines.patience_s),
+            decide_s=study.deadlines.decide_s,
         )
 
     async def _check_passes(self, session: PartySession, roster: Roster) -> None:

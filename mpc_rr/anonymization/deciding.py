@@ -55,7 +55,7 @@ class Asked:
     own: int
     recommended: str
     seconds: float = math.inf
-    """So long there is time to decide; then the recommended mask is used."""
+    """So long there is time to decide; then the recommended mask is used, or she withdraws."""
 
     @cached_property
     def _ordered(self) -> Codes:

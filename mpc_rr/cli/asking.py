@@ -16,7 +16,7 @@ from rich.table import Table
 from mpc_rr.anonymization.deciding import Asked, read_rule, tries
 from mpc_rr.anonymization.perturbation import ChosenValue, read_perturbation
 from mpc_rr.cli.console import messages
-from mpc_rr.errors import InputError, plain
+from mpc_rr.errors import Declined, InputError, plain
 
 MOST_SHOWN = 60
 """So many values at most are shown; of more, those around one's own."""
@@ -26,6 +26,11 @@ BOUND = (
     "in so many. That holds only if you would have chosen the same mask with any other value. A "
     "choice that hangs on how rare your value is tells that it is rare, and may give you away for "
     "certain. A value of your own choice (=VALUE) has no such bound at all."
+)
+
+NOBODY_TO_ASK = (
+    "standard input has ended, so nobody could be asked for a mask, and none is recommended: "
+    "nothing is published under your name; choose one beforehand with --mask"
 )
 
 
@@ -41,12 +46,17 @@ def asked_at_terminal(source: TextIO | None = None) -> Callable[[Asked], Awaitab
         _show(console, asked)
         while True:
             console.print(
-                f"Mask for {escape(plain(name))} \\[{asked.recommended}], or ? MASK to look at "
+                f"Mask for {escape(plain(name))}{_unless_said(asked)}, or ? MASK to look at "
                 "another: ",
                 end="",
             )
             said = await lines.read()
-            if said is None or not said:
+            if not said and asked.recommended == "none":
+                if said is None:
+                    raise Declined(NOBODY_TO_ASK)
+                console.print("No mask is recommended. To publish it as it is, type none.")
+                continue
+            if not said:
                 return asked.recommended
             try:
                 if said.startswith("?"):
@@ -84,7 +94,13 @@ def _show(console: Console, asked: Asked) -> None:
     _show_outlooks(console, asked, tries(asked))
     console.print(BOUND, highlight=False)
     if asked.seconds < math.inf:
-        console.print(f"In {asked.seconds:.0f} s the recommended mask is used.", highlight=False)
+        then = "you withdraw" if asked.recommended == "none" else "the recommended mask is used"
+        console.print(f"In {asked.seconds:.0f} s {then}.", highlight=False)
+
+
+def _unless_said(asked: Asked) -> str:
+    """What Enter stands for; where no mask is recommended, nothing."""
+    return "" if asked.recommended == "none" else f" \\[{asked.recommended}]"
 
 
 def _show_outlooks(console: Console, asked: Asked, every: list[str]) -> None:

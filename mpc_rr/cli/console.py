@@ -47,6 +47,11 @@ def plain_errors(verbose: bool, plugins: Sequence[Path] | None = None) -> Iterat
     except KeyboardInterrupt:
         say("interrupted")
         raise typer.Exit(130) from None
+    except MemoryError:
+        if verbose:
+            traceback.print_exc()
+        say("there is not enough memory for this; fewer or coarser categories need less")
+        raise typer.Exit(1) from None
     except OSError as error:
         if verbose:
             traceback.print_exc()

@@ -12,10 +12,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from mpc_rr.curator.ways import AnyWay, Correlated, OfCategories, OfNumbers
+from mpc_rr.curator.ways import AnyWay, Correlated, Normal, OfCategories, OfNumbers
 from mpc_rr.errors import InputError, ResultsError, SchemaError
 from mpc_rr.privacy.entropy import joint_share
-from mpc_rr.schema import Attribute, Schema
+from mpc_rr.schema import Attribute, Schema, check_categories
 from mpc_rr.study.definition import writable
 from mpc_rr.study.layout import read_text
 
@@ -199,10 +199,13 @@ def _check(codebook: Codebook) -> None:
     names = [attribute.name for attribute in codebook.schema]
     if not names or len(set(names)) != len(names):
         raise InputError("it has no columns, or one twice")
+    check_categories(codebook.schema)
     for column in codebook.columns:
         attribute, way = column.attribute, column.way
         if isinstance(way, OfNumbers) != attribute.numeric:
             raise InputError(f"column {attribute.name!r} is not of the kind that it was randomized")
+        if isinstance(way, OfNumbers) and not _of_range(way, attribute):
+            raise InputError(f"column {attribute.name!r} was randomized for other numbers")
         if isinstance(way, OfCategories) and way.matrix.size != attribute.size:
             raise InputError(f"column {attribute.name!r} has a matrix of another size")
         group = getattr(way, "group", None)
@@ -210,11 +213,36 @@ def _check(codebook: Codebook) -> None:
             0 <= group < len(codebook.groups) and attribute.name in codebook.groups[group].columns
         ):
             raise InputError(f"column {attribute.name!r} names a group that it is not in")
-    for own in codebook.groups:
+    _check_groups(codebook)
+
+
+def _check_groups(codebook: Codebook) -> None:
+    """`InputError` unless each column of a group has the noise of it."""
+    for number, own in enumerate(codebook.groups):
         if any(len(row) != len(own.columns) for row in own.covariance) or len(
             own.covariance
         ) != len(own.columns):
             raise InputError("a group's covariances are not those of its columns")
+        for place, name in enumerate(own.columns):
+            if not _in_group(codebook.column(name).way, number, own.covariance[place][place]):
+                raise InputError(f"column {name!r} has other noise than its group")
+
+
+def _of_range(way: OfNumbers, attribute: Attribute) -> bool:
+    """Whether noise is for the very numbers that the column may have: for fewer, ε is larger."""
+    stated = [getattr(way, end, None) for end in ("lowest", "highest")]
+    due = [attribute.lowest, attribute.number(attribute.answers_possible - 1)]
+    return way.step == attribute.step and stated in (due, [None, None])
+
+
+def _in_group(way: AnyWay, group: int, variance: float) -> bool:
+    """Whether noise is that of a group, which was made from the columns themselves."""
+    return (
+        isinstance(way, Normal)
+        and way.group == group
+        and way.from_file
+        and _close(way.variance / variance if variance > 0 else None, 1.0)
+    )
 
 
 def _reckoned(codebook: Codebook) -> Codebook:

@@ -147,7 +147,12 @@ def read_randomized(file: str | Path, codebook: str | Path | None = None) -> Ran
     book = read_codebook(codebook_place(place) if codebook is None else Path(codebook))
     columns = read_columns(place, [attribute.name for attribute in book.schema])
     values = {a.name: _read(place, a, columns[a.name]) for a in book.schema}
-    return RandomizedFile(book, values, digest_of(read_text(place)) != book.sha256)
+    found = RandomizedFile(book, values, digest_of(read_text(place)) != book.sha256)
+    if not found.changed and found.n != book.rows:
+        raise InputError(
+            f"{place} has {found.n:,} records; its codebook, which is damaged, says {book.rows:,}"
+        )
+    return found
 
 
 def _read(place: Path, attribute: Attribute, cells: list[str]) -> Codes | Array:

@@ -6,6 +6,7 @@ Whatever protects nothing is called that: `AsItIs`, and the paper's own λ·valu
 """
 
 import math
+from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
@@ -369,9 +370,7 @@ class Correlated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def alone(self) -> list[float]:
         """The standard deviation of each column's noise, to whoever knows the other columns."""
-        inverse = np.linalg.inv(np.array(self.covariance))
-        with np.errstate(invalid="ignore", divide="ignore"):  # of what is no covariance
-            return [float(v) for v in 1 / np.sqrt(np.diag(inverse))]
+        return _left_alone(self.covariance)
 
     def draw(self, count: int, rng: Randomness) -> Array:
         """Noise in units, a column each."""
@@ -379,6 +378,13 @@ class Correlated(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         size = len(self.columns)
         lattice = discrete_gaussian(4.0**LATTICE_BITS, count * size, rng).reshape(count, size)
         return np.asarray(lattice * 2.0**-LATTICE_BITS @ half.T)
+
+
+@lru_cache(maxsize=8)
+def _left_alone(covariance: Rows) -> list[float]:
+    inverse = np.linalg.inv(np.array(covariance))
+    with np.errstate(invalid="ignore", divide="ignore"):  # of what is no covariance
+        return [float(v) for v in 1 / np.sqrt(np.diag(inverse))]
 
 
 def normal_epsilon(distance: float, delta: float) -> float:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri
 
+from mpc_rr.errors import InputError
 from mpc_rr.estimation.bases import Bases
 from mpc_rr.estimation.candidates import candidates_of
 from mpc_rr.estimation.designs import Design, Fitted
@@ -34,6 +35,8 @@ FALSE_ALARM = 0.02
 MOST_OVERRULING = 30
 MOST_TRIPLES = 300
 MOST_CELLS = 20_000
+MOST_CATEGORIES = 3_000
+"""So many may all attributes have together: models of all pairs are tables of all by all."""
 MARGIN_SWEEPS = 100
 TRACE = 1e-15
 LAST_SWEEPS = (1.0,) * 8
@@ -49,6 +52,12 @@ def fit_reports(fitted: Fitted, known: Known | None = None) -> Population:
     if not fitted.design.kept:
         return _fit_other_matrices(fitted, dict(known or {}))
     design = KeptClusters.of(fitted.design)
+    if design.width > MOST_CATEGORIES:
+        raise InputError(
+            f"the questions have {design.width:,} categories together, more than the "
+            f"{MOST_CATEGORIES:,} whose tables of all pairs can be estimated at once; make them "
+            "coarser"
+        )
     records = fitted.reported[np.lexsort(fitted.reported.T[::-1])]
     bases, told = Bases.of(design, records), dict(known or {})
     if len(design.sizes) == 1:

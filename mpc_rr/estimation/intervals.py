@@ -28,6 +28,10 @@ HALVINGS = 32
 """Limits are found to ten digits."""
 NEARLY_NORMAL = 1e-4
 TINY = 1e-18
+MOST_AS_SETS = 4096
+"""So many cells are taken as sets of cells, where there is a shorter way."""
+AT_A_TIME = 1 << 21
+"""So many cells of sets of cells are worked on at once."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +73,28 @@ class Limits:
 def cell_intervals(
     estimate: Array, uncertainty: Uncertainty, of: Target, level: float = 0.95
 ) -> Interval:
-    """Of each cell of an unbiased table, in its shape."""
-    flat = estimate.ravel()
-    subsets = np.eye(flat.size, dtype=bool)
-    found = subset_intervals(flat, subsets, uncertainty, project_to_simplex(flat), of, level)
-    return Interval(found.low.reshape(estimate.shape), found.high.reshape(estimate.shape))
+    """Of each cell of an unbiased table, in its shape.
+
+    Of large tables, all cells as sets of cells would be a table of all by all: that is done without
+    it, or for some cells at a time.
+    """
+    flat, each = estimate.ravel(), uncertainty.each_cell
+    fit = project_to_simplex(flat)
+    if each is not None and flat.size > MOST_AS_SETS:
+        nothing = np.zeros((flat.size, 0), dtype=bool)
+        found = [subset_intervals(flat, nothing, each, fit, of, level)]
+    else:
+        rows = max(AT_A_TIME // max(flat.size, 1), 1)
+        found = [
+            subset_intervals(
+                flat[first : first + rows],
+                np.eye(min(rows, flat.size - first), flat.size, first, dtype=bool),
+                uncertainty, fit, of, level,
+            )
+            for first in range(0, flat.size, rows)
+        ]  # fmt: skip
+    low, high = (np.concatenate([getattr(f, end) for f in found]) for end in ("low", "high"))
+    return Interval(low.reshape(estimate.shape), high.reshape(estimate.shape))
 
 
 def subset_intervals(

@@ -29,6 +29,8 @@ Powers = tuple[tuple[int, int], ...]
 """Of which numbers, by their places in the schema, and how high."""
 Sums = Mapping["Sum", int]
 SPREAD, TAILS = (1, 2), (1, 2, 3, 4)
+OF_PAIR = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
+"""Powers of two numbers that are summed over those who gave both."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,11 @@ class SumLayout:
         return tuple((k, code) for k in self.by for code in range(self.schema.sizes[k]))
 
     @property
+    def powers(self) -> tuple[int, ...]:
+        """Of each number these are added up."""
+        return TAILS if self.tails else SPREAD
+
+    @property
     def few(self) -> Literal[2, 4]:
         """From the sums over so many people their numbers follow: as many as there are powers."""
         return 4 if self.tails else 2
@@ -144,9 +151,18 @@ class SumLayout:
         """What is summed of each number, in each group."""
         found: list[Powers] = []
         for number in self.numbers:
-            exponents = (*((0,) if number.optional else ()), *(TAILS if self.tails else SPREAD))
+            exponents = (*((0,) if number.optional else ()), *self.powers)
             found += [((number.place, exponent),) for exponent in exponents]
         return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """How many sums there are at most, without making them."""
+        groups = sum(self.schema.sizes[place] for place in self.by)
+        optional = sum(number.optional for number in self.numbers)
+        each = len(self.numbers) * len(self.powers) + optional
+        pairs = math.comb(len(self.numbers), 2) * len(OF_PAIR) if self.pairs else 0
+        return groups * (1 + each) + each + 2 * len(self.numbers) * self.ends + pairs
 
     @cached_property
     def cells(self) -> tuple[Sum, ...]:
@@ -176,8 +192,7 @@ class SumLayout:
 
     def of_pair(self, x: Number, y: Number) -> tuple[Powers, ...]:
         """How many gave both, the sums of each and of its square among these, and the product."""
-        wanted = ((0, 0), (1, 0), (2, 0), (0, 1), (0, 2), (1, 1))
-        return tuple(self._powers({x: i, y: j}) for i, j in wanted)
+        return tuple(self._powers({x: i, y: j}) for i, j in OF_PAIR)
 
     def _powers(self, exponents: Mapping[Number, int]) -> Powers:
         """Without what everybody has."""
@@ -188,10 +203,18 @@ class SumLayout:
         """How many gave this number."""
         return Sum(self._powers({number: 0}), group)
 
+    def added(self, number: Number) -> tuple[Sum, ...]:
+        """How many gave this number, their sum, and those of its powers."""
+        return (self.answered(number), *(Sum(((number.place, p),)) for p in self.powers))
+
     def largest(self, cell: Sum) -> int:
         """As much one person may add, or take off."""
-        by_place = {x.place: x for x in self.numbers}
-        return math.prod(by_place[place].reach ** power for place, power in cell.powers)
+        return math.prod(self._reach[place] ** power for place, power in cell.powers)
+
+    @cached_property
+    def _reach(self) -> dict[int, int]:
+        """How far each number may be from the middle of its range."""
+        return {x.place: x.reach for x in self.numbers}
 
     @property
     def most(self) -> int:
@@ -249,7 +272,7 @@ class SumLayout:
         there = self.count(sums, Sum((), group), n)
         assert people is not None
         assert there is not None
-        power = {p: sums[Sum(((x.place, p),), group)] for p in (TAILS if self.tails else SPREAD)}
+        power = {p: sums[Sum(((x.place, p),), group)] for p in self.powers}
         possible = 0 <= people <= there and _spread(people, power[1], power[2], x.reach)
         if possible and self.tails:
             possible = (

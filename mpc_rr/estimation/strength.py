@@ -92,6 +92,10 @@ class Strength:
         return max(abs(self.low), abs(self.high))
 
 
+MOST_CELLS = 4096
+"""Of larger tables it cannot be told: the covariances of all their cells are too many."""
+
+
 def strength(
     estimate: Array,
     uncertainty: Spread,
@@ -103,6 +107,8 @@ def strength(
     Who gave no answer has no rank; and that some answer neither is no dependence of the answers.
     """
     both_ordinal = attributes[0].type == attributes[1].type == "ordinal"
+    if estimate.size > MOST_CELLS:
+        return untold(both_ordinal=both_ordinal)
     measure = pearson_strength if both_ordinal else cramers_v_strength
     among = among_answers(estimate, uncertainty, attributes)
     if among is None:

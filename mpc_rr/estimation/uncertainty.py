@@ -27,9 +27,11 @@ from scipy.special import gammaln
 
 from mpc_rr.estimation.blocks import Answered
 from mpc_rr.estimation.distribution import Randomization
-from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.matrix import Array, KeepOrUniform
 from mpc_rr.estimation.views import SubsetMechanism
 
+TINY_REST = 1e-12
+"""If all other cells have less together, all of them count alike."""
 Target = Literal["population", "respondents"]
 Subsets = npt.NDArray[np.bool_]
 """Sets of cells, one a row."""
@@ -95,6 +97,11 @@ class OfSets(ABC):
     def kurtosis(self, subsets: Subsets, variance: Array) -> Array:
         """The excess of the estimated shares, where it is known not to vanish."""
         return np.zeros(len(subsets)) + 0 * variance
+
+    @property
+    def each_cell(self) -> "OfSets | None":
+        """The same for all single cells, in order, where that needs no table of all by all."""
+        return None
 
 
 class Uncertainty(Spread, OfSets):
@@ -225,18 +232,14 @@ class RandomizedReports(Uncertainty):
         moments = [self._along(self.matrix.apply_transposed, scores**k) for k in (2, 3)]
         inside = [_mean_within(subsets, fit, moment) for moment in moments]
         outside = [_mean_within(~subsets, fit, moment) for moment in moments]
-        n = self.n
+        return _of_reports(self.n, inside, outside, of)
 
-        def of_population(q: Array) -> tuple[Array, Array]:
-            second, third = (q * a + (1 - q) * b for a, b in zip(inside, outside, strict=True))
-            return (second - q * q) / n, (third - 3 * q * second + 2 * q**3) / n**2
-
-        def of_respondents(q: Array) -> tuple[Array, Array]:
-            (a2, a3), (b2, b3) = inside, outside
-            third = q * (a3 - 3 * a2 + 2) + (1 - q) * b3
-            return (q * (a2 - 1) + (1 - q) * b2) / n, third / n**2
-
-        return of_population if of == "population" else of_respondents
+    @property
+    def each_cell(self) -> OfSets | None:
+        """Where values are kept or uniform, one by one."""
+        matrices = getattr(self.matrix, "matrices", (self.matrix,))
+        kept = tuple(matrix for matrix in matrices if isinstance(matrix, KeepOrUniform))
+        return EachCellReported(self.n, kept) if len(kept) == len(matrices) else None
 
     def of_sums(self, forms: Array, shares: Array, of: Target) -> Array:
         """Of means of z = P⁻¹·form over the reports; no table of all cells by all is made."""
@@ -270,6 +273,70 @@ class RandomizedReports(Uncertainty):
         added = merged @ self._undone
         reported = self.matrix.apply(shares.reshape(self.matrix.shape)).ravel()
         return float((reported * _form_of_columns(added, form) ** 2).sum() / self.n**3)
+
+
+def _of_reports(n: float, inside: list[Array], outside: list[Array], of: Target) -> Cumulants:
+    """From the second and third moments of what a report adds, its truth inside and outside."""
+
+    def of_population(q: Array) -> tuple[Array, Array]:
+        second, third = (q * a + (1 - q) * b for a, b in zip(inside, outside, strict=True))
+        return (second - q * q) / n, (third - 3 * q * second + 2 * q**3) / n**2
+
+    def of_respondents(q: Array) -> tuple[Array, Array]:
+        (a2, a3), (b2, b3) = inside, outside
+        third = q * (a3 - 3 * a2 + 2) + (1 - q) * b3
+        return (q * (a2 - 1) + (1 - q) * b2) / n, third / n**2
+
+    return of_population if of == "population" else of_respondents
+
+
+@dataclass(frozen=True)
+class EachCellReported(OfSets):
+    """`RandomizedReports` of every single cell: each inverse has two different entries only.
+
+    Then so has, of each attribute, the matrix of a power's mean by the true value.
+    """
+
+    n: float
+    matrices: tuple[KeepOrUniform, ...]
+
+    def cumulants(self, subsets: Subsets, fit: Array, of: Target) -> Cumulants:  # noqa: ARG002
+        """Of all cells; ``subsets`` are not looked at."""
+        rest = 1 - fit
+        inside, outside = [], []
+        for power in (2, 3):
+            told = fit.reshape([matrix.size for matrix in self.matrices])
+            own, everywhere = 1.0, 1.0
+            for axis, matrix in enumerate(self.matrices):
+                same, other = _mean_powers(matrix, power)
+                told = (same - other) * told + other * told.sum(axis=axis, keepdims=True)
+                own, everywhere = own * same, everywhere * (same + (matrix.size - 1) * other)
+            equal = (everywhere - own) / max(fit.size - 1, 1)
+            among = (told.ravel() - fit * own) / np.where(rest > TINY_REST, rest, 1.0)
+            inside.append(np.full(fit.size, own))
+            outside.append(np.where(rest > TINY_REST, among, equal))
+        return _of_reports(self.n, inside, outside, of)
+
+    def step(self, subsets: Subsets) -> Array:
+        """Half of what one report can change."""
+        most, least = 1.0, 1.0
+        for matrix in self.matrices:
+            products = [end * entry for end in (most, least) for entry in _inverse(matrix)]
+            most, least = max(products), min(products)
+        return np.full(len(subsets), (most - least) / 2 / self.n)
+
+
+def _inverse(matrix: KeepOrUniform) -> tuple[float, float]:
+    """The entries of an inverse: on the diagonal, and elsewhere."""
+    return (1 - matrix.spread) / matrix.keep, -matrix.spread / matrix.keep
+
+
+def _mean_powers(matrix: KeepOrUniform, power: int) -> tuple[float, float]:
+    """The mean power of a report's entry for a value, if that is the true one, and if not."""
+    own, other = (entry**power for entry in _inverse(matrix))
+    others = matrix.spread * (matrix.size - 2) * other
+    same = (matrix.keep + matrix.spread) * own + others + matrix.spread * other
+    return same, matrix.spread * own + (matrix.keep + matrix.spread) * other + others
 
 
 @dataclass(frozen=True)

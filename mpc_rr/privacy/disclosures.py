@@ -463,7 +463,16 @@ class Masked(Disclosure, frozen=True, tag="masked"):
     @property
     def bare(self) -> bool:
         """Whether there is no mask, unless the party chooses one."""
-        return (self.chosen or self.recommended) == "none"
+        return self.recommended == "none" if self.undecided else self._mask == "none"
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the party decides on it when the values of all are there."""
+        return self.chosen == UNDECIDED
+
+    @property
+    def _mask(self) -> str:
+        return self.chosen or self.recommended
 
     @property
     def how(self) -> str:
@@ -473,11 +482,13 @@ class Masked(Disclosure, frozen=True, tag="masked"):
 
     @property
     def _by_mask(self) -> str:
-        if self.chosen == UNDECIDED:
-            return (
-                "under a mask on which you decide when you see the values of all "
-                f"({self.recommended} if you do not)"
+        if self.undecided:
+            late = (
+                "none is recommended: if you do not decide in time, you withdraw"
+                if self.recommended == "none"
+                else f"{self.recommended} if you do not"
             )
+            return f"under a mask on which you decide when you see the values of all ({late})"
         if self.chosen:
             return (
                 "as it is" if self.chosen == "none" else f"under the mask you chose, {self.chosen}"

@@ -29,7 +29,7 @@ from mpc_rr.schema import Record
 FINEST = 1 << 12
 """So many grains a part may have, at most, and so large the scale of the noise is to be in them."""
 MOST_NUMBERS = 1 << 20
-"""So many values a number may have: as many are tried, and squares of as many fit 64 bits."""
+"""So many values may the numbers have in all: as many are tried, and their squares fit 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,14 @@ class ScaledSums:
     @classmethod
     def of(cls, layout: SumLayout, epsilon: float) -> "ScaledSums":
         """As fine as noise for this ε can be drawn."""
-        for number in layout.numbers:
-            values = number.attribute.answers_possible
-            if values > MOST_NUMBERS:
-                raise InputError(
-                    f"{number.attribute.name!r} has {values:,} possible numbers; with "
-                    f"noise_epsilon at most {MOST_NUMBERS:,} are possible: take a larger step"
-                )
+        values = [number.attribute.answers_possible for number in layout.numbers]
+        if sum(values) > MOST_NUMBERS:
+            widest = layout.numbers[values.index(max(values))].attribute
+            raise InputError(
+                f"{widest.name!r} has {max(values):,} possible numbers, and all together "
+                f"{sum(values):,}; with noise_epsilon at most {MOST_NUMBERS:,} are possible: take "
+                "larger steps"
+            )
         found, scaled = FINEST, cls(layout, FINEST)
         while found > 1 and scaled.sensitivity > FINEST * epsilon:
             found //= 2
@@ -76,10 +77,7 @@ class ScaledSums:
 
     def _most(self, number: Number) -> int:
         """All that one number may add, in grains: at its farther end."""
-        return self.grains * self._places(number)
-
-    def _places(self, number: Number) -> int:
-        return sum(powers[0][0] == number.place for powers in self.layout.of_each)
+        return self.grains * (len(self.layout.powers) + number.optional)
 
     def _range(self, number: Number) -> int:
         """How far apart what two answers to one question add may be."""

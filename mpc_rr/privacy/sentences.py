@@ -236,7 +236,7 @@ def _without_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
             )
         elif isinstance(event, Masked) and event.bare:
             chooses = "you choose" if you else "the party chose"
-            unless = "" if event.chosen else f", unless {chooses} a mask"
+            unless = f", unless {chooses} a mask" if event.undecided or not event.chosen else ""
             said.append(f"{names} {are} told {as_they_are}, under {name} name{unless}: no ε.")
     masked = [event for event in events if isinstance(event, Masked) and not event.bare]
     if masked:

@@ -8,7 +8,7 @@
    candidates an attacker is left with who knows her mask. If she wants more of them, the mask is
    widened, alike for everybody who chose the same: by the values of all, never by her own. She may
    have chosen beforehand, have given a rule, or decide now (`mpc_rr.anonymization.deciding`); if
-   she does not in time, the recommended mask is used.
+   she does not in time, the recommended mask is used, or she withdraws where none is.
 4. Each posts her other attributes, as they are, and her masked values, under her name.
 5. Reverse mapping: in each attribute, every masked value is replaced by the original one of equal
    rank. Everybody does it and finds the same; the release has exactly the original values, in
@@ -39,7 +39,7 @@ from mpc_rr.anonymization.perturbation import (
     wide_enough,
 )
 from mpc_rr.anonymization.table import Codes
-from mpc_rr.errors import InputError, Misconduct, key
+from mpc_rr.errors import Declined, InputError, Misconduct, key
 from mpc_rr.network.envelope import COORDINATOR, Message
 from mpc_rr.network.session import Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import UNDECIDED, Caution, Disclosure, Masked, Told
@@ -69,6 +69,7 @@ from mpc_rr.protocols.mix.cascade import (
     relay_role,
 )
 from mpc_rr.protocols.mix.relays import MixOptions
+from mpc_rr.protocols.prospects import Prospect, of_deciding
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.masks import MaskedRelease, Masking, OwnMask
 from mpc_rr.randomness import Randomness
@@ -169,6 +170,10 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
                     f"candidates: {value} different values of {attribute.name!r} cannot be: "
                     f"there are {most} at most"
                 )
+
+    def prospects(self, study: Setting) -> list[Prospect]:
+        """Whether who decides when the values of all are there has time for it."""
+        return [*super().prospects(study), *of_deciding(study.decide_s)]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A block with everybody's records, or all that a mix has seen."""
@@ -309,7 +314,7 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
         if given is None:
             given = await session.decide(asked, until)
             if given is None:
-                return asked.recommended
+                return _undecided(asked, late=session.decides)
             read_perturbation(given, attribute)
         rule = read_rule(given, attribute)
         if rule is None:
@@ -415,6 +420,17 @@ class CollaborativeMasking(StudyProtocol, frozen=True, tag="collaborative_maskin
             schema, self.masking, seed, rows, values, unusable, own, unanswered,
             lost=dict(board.lost),
         )  # fmt: skip
+
+
+def _undecided(asked: Asked, *, late: bool) -> str:
+    """The mask of who was not asked, or did not say in time; `Declined` if hers would be none."""
+    if late and asked.recommended == "none":
+        raise Declined(
+            f"you did not decide in time how {asked.attribute.name!r} is to be masked, and no mask "
+            "is recommended: nothing is published under your name (your values were seen among "
+            "those of all, in no order); choose one beforehand with --mask"
+        )
+    return asked.recommended
 
 
 def _rows(

@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError, Misconduct
-from mpc_rr.estimation.power_sums import SPREAD, Group, Number, Sum, SumLayout, Sums
+from mpc_rr.estimation.power_sums import Group, Number, Sum, SumLayout, Sums
 from mpc_rr.estimation.small_groups import groups_to_hide, small_rest
 from mpc_rr.estimation.telling_sums import telling as telling_sums
 from mpc_rr.network.envelope import Message, Way
@@ -52,6 +52,8 @@ from mpc_rr.schema import Record, Schema
 MOST_BITS = 62
 """So many a sum may have: results are signed words, and secure sums add up a few."""
 CELL_BYTES = 9
+MOST_SUMS = 1_000_000
+"""So many there may be: each party adds to all of them, and everybody holds them."""
 UNPROVED = Note(
     text="Nobody has to prove that they added exactly one record. One dishonest party can move any "
     "sum, and with it any mean, as long as it remains possible (docs/threat-model.md)."
@@ -103,6 +105,11 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
                 'no attribute is a number; give one type = "numeric" with lowest and highest, or '
                 "take exact_pairs, which counts categories"
             )
+        if layout.size > MOST_SUMS:
+            raise InputError(
+                f"{layout.size:,} sums would be added up, and {MOST_SUMS:,} are possible: ask for "
+                "fewer numbers or categories"
+            )
         if self.pairs and not layout.both:
             raise InputError("pairs = true needs two numbers; the schema has one")
         self.check_sum(study)
@@ -150,6 +157,13 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
             raise InputError(
                 f"pairs and suppress_below exclude each other where a number may be missing "
                 f"({gaps[0]!r}): sums over those who gave both would show those who gave one"
+            )
+        counted = [x for x in layout.numbers if x.attribute.answers_possible <= layout.few + 1]
+        if self.pairs and counted:
+            raise InputError(
+                f"pairs and suppress_below exclude each other where a number has as few possible "
+                f"answers as {counted[0].attribute.name!r}: products tell of those who gave one of "
+                "them, who may be few; make it an attribute with categories"
             )
 
     def _check_bits(self, study: Setting, layout: SumLayout) -> None:
@@ -442,7 +456,7 @@ def shown_sums(layout: SumLayout, sums: Sums, n: int, below: int) -> tuple[int |
     def telling(groups: Collection[int]) -> bool:
         among = [layout.groups[g] for g in groups]
         return any(
-            telling_sums(x, *_spread_among(layout, sums, x, among), below)
+            telling_sums(x, _added_among(layout, sums, x, among), below)
             for x in layout.numbers
             if x.place not in untold
         )
@@ -464,27 +478,38 @@ def _places(cell: Sum) -> set[int]:
 
 
 def _ends_to_hide(layout: SumLayout, sums: Sums, n: int, below: int) -> set[Sum]:
-    """Counts of those who gave an end of a range, where these or all others are few."""
+    """Counts of those who gave an end of a range, where these or all others are few.
+
+    And where all counts would follow with them, but do not from the other sums.
+    """
     hidden: set[Sum] = set()
     for number in layout.numbers:
         ends = [Sum(at=(number.place, code)) for code in number.ends if layout.ends]
         hidden |= {end for end in ends if 0 < sums[end] < below}
         gave = layout.count(sums, layout.answered(number), n) or 0
-        if small_rest(gave, [sums[end] for end in ends if end not in hidden], below):
+        shown = [sums[end] for end in ends if end not in hidden]
+        if _ends_complete(layout, number) or small_rest(gave, shown, below):
             hidden |= set(ends)
     return hidden
 
 
-def _spread_among(
+def _ends_complete(layout: SumLayout, number: Number) -> bool:
+    """Whether how many gave each number follows if the counts of its ends are shown, only then."""
+    without = number.attribute.answers_possible - (1 + len(layout.powers))
+    return 0 < without <= len(number.ends)
+
+
+def _added_among(
     layout: SumLayout, sums: Sums, number: Number, groups: Collection[Group]
-) -> tuple[int, int, int]:
-    """How many in these groups gave a number, their sum, and that of squares."""
+) -> list[int]:
+    """How many in these groups gave a number, their sum, and those of its powers."""
+    added = layout.added(number)
+    return [sum(sums[cell.over(group)] for group in groups) for cell in added]
 
-    def added(cell: Sum) -> int:
-        return sum(sums[cell.over(group)] for group in groups)
 
-    total, squares = (added(Sum(((number.place, power),))) for power in SPREAD)
-    return added(layout.answered(number)), total, squares
+def _added_by_all(layout: SumLayout, sums: Told, number: Number, n: int) -> list[int]:
+    """The same of all people."""
+    return [layout.count(sums, cell, n) or 0 for cell in layout.added(number)]
 
 
 def _people(layout: SumLayout, sums: Sums) -> list[list[int]]:
@@ -501,9 +526,8 @@ def _untold(layout: SumLayout, sums: Sums, n: int, below: int) -> set[int]:
     """Numbers of which nothing may be shown: too few gave them, or the sums over all tell."""
     found = set()
     for number in layout.numbers:
-        people = layout.count(sums, layout.answered(number), n) or 0
-        total, squares = (sums[Sum(((number.place, power),))] for power in SPREAD)
-        if 0 < people < below or telling_sums(number, people, total, squares, below):
+        added = _added_by_all(layout, sums, number, n)
+        if 0 < added[0] < below or telling_sums(number, added, below):
             found.add(number.place)
     return found
 
@@ -561,17 +585,15 @@ def _fault_of_what_follows(layout: SumLayout, told: Told, n: int, below: int) ->
             gave = " who gave a number" if cell.powers else ""
             return f"the hidden groups are {left} people together{gave}"
     for number in (x for x in layout.numbers if x.place not in untold):
-        people = layout.count(known, layout.answered(number), n) or 0
-        total, squares = (known[Sum(((number.place, power),))] for power in SPREAD)
-        shown = [_spread_among(layout, known, number, [group]) for group in there]
-        p, t, s = (sum(part) for part in zip((0, 0, 0), *shown, strict=True))
-        hidden = (people - p, total - t, squares - s)
-        if any(
-            telling_sums(number, *sums, below)
-            for sums in ((people, total, squares), *shown, hidden)
-        ):
+        whole = _added_by_all(layout, known, number, n)
+        shown = [_added_among(layout, known, number, [group]) for group in there]
+        hidden = [everybody - sum(parts) for everybody, *parts in zip(whole, *shown, strict=True)]
+        if any(telling_sums(number, sums, below) for sums in (whole, *shown, hidden)):
             return f"the sums of {number.attribute.name!r} show single people's numbers"
         ends = [Sum(at=(number.place, code)) for code in number.ends]
-        if small_rest(people, [known[end] for end in ends if end in known], below):
+        at_ends = [known[end] for end in ends if end in known]
+        if at_ends and _ends_complete(layout, number):
+            return f"with its ends, how many gave each {number.attribute.name!r} follows"
+        if small_rest(whole[0], at_ends, below):
             return f"few gave another {number.attribute.name!r} than an end of its range"
     return None

@@ -29,6 +29,8 @@ RATHER_NOT = 0.05
 """The probability that a pair gets no table from which on that is foretold."""
 
 
+LONG_ENOUGH = 30.0
+"""So many seconds a person needs, at least, to decide on what she has just seen."""
 SAME = 1e-9
 
 
@@ -55,11 +57,21 @@ def of_own_budgets(
     return [Prospect(DEARER.format(quoted(n), own[n], together, told[n])) for n in dearer]
 
 
+def of_deciding(seconds: float) -> list[Prospect]:
+    """Where whoever decides between two rounds has no time for it."""
+    return [Prospect(HASTE.format(seconds, LONG_ENOUGH))] if seconds < LONG_ENOUGH else []
+
+
 A_RECORD = "A record has {:,} combinations of answers"
 AN_ATTRIBUTE = "An attribute has {:,} possible answers"
 A_CLUSTER = "A cluster may have {:,} combinations of answers"
 
 DEARER = "{} has a budget of its own, ε = {:.3g}, but {}: its answer may cost up to ε = {:.3g}."
+HASTE = (
+    "Who wants to see the values of all before she decides how to mask hers has {:.3g} s for it, "
+    "too few for a person: give round_s (and stragglers_s) in [deadlines] so much that 60 % of it "
+    "is {:.0f} s or more."
+)
 TOO_FEW_FOR_COMBINATIONS = (
     "{:,} people are expected for {:,} combinations of answers: how often a single combination "
     "occurs can hardly be found out."

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import math
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -70,6 +71,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """After a run: how many are in its result, where that is known."""
     results: tuple[Computation, ...] = ()
     """What is to be computed on what it publishes."""
+    decide_s: float = math.inf
+    """How much time people have for all that they decide between two rounds."""
 
 
 class Ending(msgspec.Struct, metaclass=AbstractStruct, frozen=True, kw_only=True):

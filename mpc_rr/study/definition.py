@@ -35,6 +35,10 @@ class Parties(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.count if self.minimum is None else self.minimum
 
 
+TIME_TO_DECIDE = 0.6
+"""Of the time that the coordinator waits: the rest is for the way."""
+
+
 class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long the coordinator waits."""
 
@@ -47,6 +51,11 @@ class Deadlines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def patience_s(self) -> float:
         """How long after the others those are waited for who may be left out."""
         return math.inf if self.stragglers_s is None else self.stragglers_s
+
+    @property
+    def decide_s(self) -> float:
+        """How much time people have for all that they decide between two rounds."""
+        return TIME_TO_DECIDE * min(self.round_s, self.patience_s)
 
     @property
     def ask_again_s(self) -> float:
@@ -151,6 +160,7 @@ class Study(Definition, frozen=True, kw_only=True):
             registrar=self.registrar is not None,
             registrar_key=(self.registrar or "")[:KEY_DIGITS_SHOWN],
             results=self.results,
+            decide_s=self.deadlines.decide_s,
         )
 
     def setting_with(self, members: Sequence[str] | None) -> Setting:

@@ -3,7 +3,11 @@
 import json
 
 import numpy as np
+import pytest
+import typer
 from cli_helpers import assert_one_line
+
+from mpc_rr.cli.console import plain_errors
 
 
 def people(folder, n=600):
@@ -83,3 +87,13 @@ def test_mistakes_are_one_line(tmp_path, here):
     code, _, errors = here("randomize", "people.csv", "--beta", "0.5", "--out", "out.csv")
     assert code == 2
     assert_one_line(errors, "'id'", "leave it out")
+
+
+def test_where_memory_is_not_enough_it_is_said_in_one_line(capsys):
+    with pytest.raises(typer.Exit) as ended, plain_errors(verbose=False):
+        raise MemoryError
+    assert ended.value.exit_code == 1
+    said = capsys.readouterr().err
+    assert said == (
+        "mpc-rr: there is not enough memory for this; fewer or coarser categories need less\n"
+    )

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import math
+import tracemalloc
 
 import msgspec
 import numpy as np
 import pytest
 from rich.console import Console
 
+import mpc_rr.schema as schema_module
 from mpc_rr.curator.codebook import Codebook, codebook_place, read_codebook
 from mpc_rr.curator.estimates import document, read_randomized
 from mpc_rr.curator.plan import read_plan, ways_of
@@ -347,3 +349,71 @@ def test_what_an_earlier_version_stated_of_the_records_categories_is_read_and_re
     book["epsilon"] = sum(column["epsilon"] for column in book["columns"])
     beside.write_text(json.dumps(book))
     assert read_codebook(beside) == given.codebook
+
+
+def change_of(path, value):
+    def change(book):
+        *way, last = path
+        for step in way:
+            book = book[step]
+        book[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (change_of(("columns", 0, "way", "highest"), 60.0), "'age' was randomized for other"),
+        (change_of(("columns", 0, "way", "lowest"), 10.0), "'age' was randomized for other"),
+        (change_of(("columns", 0, "way", "step"), 0.5), "'age' was randomized for other"),
+        (change_of(("columns", 1, "attribute", "highest"), 500.0), "'height' was randomized for"),
+        (change_of(("columns", 1, "way", "deviation"), 900.0), "'height' has other noise than its"),
+        (change_of(("columns", 1, "way", "from_file"), False), "'height' has other noise than its"),
+        (
+            change_of(("columns", 1, "way", "group"), None),
+            "'height' has other noise than its group",
+        ),
+        (change_of(("groups", 0, "covariance", 1, 1), 9.0), "'weight' has other noise than its"),
+        (change_of(("groups", 0, "columns", 0), "age"), "a group that it is not in"),
+    ],
+)
+def test_a_codebook_whose_noise_is_not_for_its_columns_is_refused(tmp_path, change, says):
+    """An ε for a range of 60 years was stated of a column that has 120."""
+    beside = randomized().save(tmp_path / "out.csv")
+    book = json.loads(beside.read_text())
+    change(book)
+    beside.write_text(json.dumps(book))
+    with pytest.raises(InputError, match=says):
+        read_codebook(beside)
+
+
+def test_a_codebook_says_how_many_rows_its_file_has(tmp_path):
+    beside = randomized().save(tmp_path / "out.csv")
+    book = json.loads(beside.read_text())
+    beside.write_text(json.dumps(book | {"rows": 3999}))
+    with pytest.raises(InputError, match=r"has 4,000 records; its codebook.* says 3,999"):
+        read_randomized(tmp_path / "out.csv")
+
+
+def test_a_codebook_may_have_as_many_categories_as_a_study(tmp_path, monkeypatch):
+    beside = randomized().save(tmp_path / "out.csv")
+    monkeypatch.setattr(schema_module, "MOST_CATEGORIES", 5)
+    with pytest.raises(InputError, match="damaged: the schema has 6 categories; 5 are possible"):
+        read_codebook(beside)
+
+
+def test_a_small_codebook_of_many_categories_is_refused_before_tables_of_all_by_all(tmp_path):
+    """45,000 categories in each of two columns needed 15 GiB, and 32 GB later on."""
+    size = 45_000
+    frame = {name: [str(k) for k in range(3)] for name in "ab"}
+    plan = {name: {"categories": [str(k) for k in range(size)]} for name in "ab"}
+    made = randomize_frame(frame, schema=schema_of_tables(plan), keep=0.5, seed=1)
+    made.save(tmp_path / "out.csv")
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match="90,000 categories together, more than the 3,000"):
+            read_randomized(tmp_path / "out.csv").table("a")
+        assert tracemalloc.get_traced_memory()[1] < 200e6
+    finally:
+        tracemalloc.stop()

@@ -1,17 +1,22 @@
 """Limits of shares hold, also near 0 and 1, for whomever they speak of."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from mpc_rr.estimation import intervals
 from mpc_rr.estimation.blocks import Answered, pooled
 from mpc_rr.estimation.distribution import unbiased
 from mpc_rr.estimation.intervals import cell_intervals
-from mpc_rr.estimation.matrix import KeepOrUniform
+from mpc_rr.estimation.kronecker import Kronecker
+from mpc_rr.estimation.matrix import Dense, KeepOrUniform
 from mpc_rr.estimation.uncertainty import (
     BlockAnswers,
+    EachCellReported,
     ExactCounts,
     NoisyCounts,
     PartOfReports,
@@ -128,3 +133,53 @@ def test_counts_that_are_exact_are_those_of_the_respondents():
     found = cell_intervals(shares, ExactCounts(10), "respondents")
     np.testing.assert_array_equal(found.low, shares)
     np.testing.assert_array_equal(found.high, shares)
+
+
+def some_table(sizes, seed):
+    rng = np.random.default_rng(seed)
+    estimate = rng.dirichlet(np.full(np.prod(sizes), 0.3)).reshape(sizes)
+    estimate = estimate + rng.normal(0, 0.02, sizes)
+    return estimate / estimate.sum()
+
+
+@pytest.mark.parametrize("of", ["population", "respondents"])
+@pytest.mark.parametrize(
+    ("sizes", "keeps"), [((5,), (0.4,)), ((3, 4), (0.5, 0.8)), ((2, 3, 4), (0.9, 1.0, 0.6))]
+)
+def test_limits_of_large_tables_need_no_table_of_all_by_all(monkeypatch, sizes, keeps, of):
+    """By entries of inverses, and some cells at a time: the same as of all cells as sets."""
+    matrices = [KeepOrUniform(size, keep) for size, keep in zip(sizes, keeps, strict=True)]
+    matrix = matrices[0] if len(sizes) == 1 else Kronecker(matrices)
+    uncertainty = RandomizedReports(200, matrix)
+    tables = [some_table(sizes, seed) for seed in range(5)]
+    tables.append((np.arange(np.prod(sizes)) == 1).astype(float).reshape(sizes))
+    as_sets = [cell_intervals(table, uncertainty, of) for table in tables]
+    monkeypatch.setattr(intervals, "AT_A_TIME", 2 * tables[0].size)
+    by_twos = [cell_intervals(table, uncertainty, of) for table in tables]
+    monkeypatch.setattr(intervals, "MOST_AS_SETS", 0)
+    assert isinstance(uncertainty.each_cell, EachCellReported)
+    by_entries = [cell_intervals(table, uncertainty, of) for table in tables]
+    for one, two, three in zip(as_sets, by_twos, by_entries, strict=True):
+        for end in ("low", "high"):
+            assert (getattr(one, end) == getattr(two, end)).all()
+            assert getattr(three, end) == pytest.approx(getattr(one, end), abs=1e-9)
+
+
+def test_limits_of_a_hundred_thousand_cells_fit_into_memory():
+    """As sets they were a table of 10¹⁰."""
+    matrix = Kronecker([KeepOrUniform(50_000, 0.5), KeepOrUniform(2, 0.5)])
+    estimate = np.full((50_000, 2), 1e-5)
+    tracemalloc.start()
+    try:
+        found = cell_intervals(estimate, RandomizedReports(100, matrix), "population")
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert found.low.shape == (50_000, 2)
+    assert (found.high > 1e-5).all()
+
+
+def test_where_there_is_no_shorter_way_cells_are_taken_some_at_a_time():
+    """A matrix that was given has no two entries only."""
+    assert RandomizedReports(10, Dense(np.full((3, 3), 0.2) + 0.4 * np.eye(3))).each_cell is None
+    assert ExactCounts(10).each_cell is None

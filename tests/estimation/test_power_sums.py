@@ -37,6 +37,13 @@ def given_numbers(records, place, within=lambda _: True):
     ]
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, Schema((INCOME, AGE))])
+@pytest.mark.parametrize("options", [{}, {"pairs": True}, {"tails": True}, {"ends": False}])
+def test_how_many_sums_there_may_be_is_known_before_they_are_made(schema, options):
+    layout = SumLayout(schema, **options)
+    assert 0 <= layout.size - len(layout.cells) - len(layout.totals) <= 20
+
+
 @given(records_of(SCHEMA))
 def test_sums_are_those_of_the_numbers_themselves(records):
     sums = summed(WHOLE, records)

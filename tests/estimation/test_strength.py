@@ -192,3 +192,15 @@ def test_a_table_that_looks_just_independent_leaves_as_much_open_as_one_beside_i
     found, near = (cramers_v_strength(t, uncertainty) for t in (table, beside))
     assert found.low == near.low == 0
     assert 0.85 < found.high / near.high < 1.25  # all directions, against one of them
+
+
+@pytest.mark.parametrize("kind", ["nominal", "ordinal"])
+def test_of_a_table_with_very_many_cells_it_cannot_be_told_how_strongly(kind):
+    """The covariances of all its cells are a table of all by all."""
+    many = Attribute("a", kind, tuple(map(str, range(2049))))
+    two = Attribute("b", kind, ("0", "1"))
+    table = np.repeat([[1.0, 0.0], [0.0, 1.0]], [1024, 1025], axis=0) / 2049
+    matrix = Kronecker([KeepOrUniform(2049, 0.9), KeepOrUniform(2, 0.9)])
+    found = strength(table, RandomizedReports(10**9, matrix), (many, two))
+    assert found.value is None
+    assert found.verdict == "cannot be told"

@@ -135,5 +135,5 @@ def test_grains_are_as_fine_as_noise_can_be_drawn():
 def test_a_number_with_too_many_values_is_refused():
     values = scaled_sums.MOST_NUMBERS + 1
     layout = SumLayout(Schema((number("a", values), SEX)), ends=False)
-    with pytest.raises(InputError, match=r"'a' has 1,048,577 possible numbers; .* larger step"):
+    with pytest.raises(InputError, match=r"'a' has 1,048,577 possible numbers, .* larger step"):
         ScaledSums.of(layout, 1.0)

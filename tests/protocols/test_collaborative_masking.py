@@ -10,6 +10,7 @@ from helpers import setting, simulate
 from test_collaborative_k_anonymity import relays_of, telling, with_mailbox
 
 from mpc_rr.agents.account import Account
+from mpc_rr.agents.consent import consent_to
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
 from mpc_rr.errors import Declined, InputError
@@ -17,6 +18,7 @@ from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork
 from mpc_rr.protocols.board.commitment import Openings
 from mpc_rr.protocols.collaborative_masking import (
+    DECIDE_CHOICE,
     CollaborativeMasking,
     MaskedRecord,
     MaskedRelease,
@@ -26,6 +28,7 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.running import run_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study.definition import Deadlines
 
 
 def test_the_release_has_exactly_the_original_values():
@@ -368,6 +371,46 @@ def test_who_does_not_decide_in_time_uses_the_recommended_mask():
     outcome, ends = run(MASKED, parties={"party-1": deciding(slow)})
     assert len(outcome.result.records) == 8
     assert [own.mask for own in ends["party-1"].own] == ["noise:5", "noise:5000"]
+
+
+def test_who_does_not_decide_in_time_withdraws_where_no_mask_is_recommended():
+    """Nothing that she has not agreed to is published; who is not asked has agreed."""
+
+    async def slow(_):
+        await asyncio.sleep(1000)
+        return "swap:50"
+
+    bare = msgspec.structs.replace(MASKED, masks={"age": "noise:5"})
+    outcome, ends = run(bare, study={"minimum": 6}, parties={"party-1": deciding(slow)})
+    assert isinstance(ends["party-1"], Declined)
+    assert "did not decide in time how 'salary'" in str(ends["party-1"])
+    assert sorted(outcome.result.records) == [f"party-{k}" for k in range(2, 9)]
+    assert outcome.result.lost == {"party-1": "masked_record: it declined to go on"}
+    assert outcome.result.records["party-2"][1][1] == PEOPLE[1][2]
+
+
+def test_a_choice_still_to_be_made_is_no_mask_where_none_is_recommended():
+    """The consent screen says the worst, and how much time there is."""
+    bare = msgspec.structs.replace(MASKED, masks={"age": "noise:5"})
+    study = msgspec.structs.replace(make_study(bare), deadlines=Deadlines(30.0, 0.2))
+    means = consent_to(study, Account(), choices={DECIDE_CHOICE: "yes"})
+    assert "“salary” is told as it is, under your name, unless you choose a mask" in means.in_words
+    assert "Masked values (“age”)" in means.in_words
+    assert "if you do not decide in time, you withdraw" in means.disclosures[-1].how
+    assert "“age”, “salary” you have 0.12 s in all" in means.cautions[0].text
+    assert "--mask" in means.cautions[0].prevented_by
+    assert all("s in all" not in c.text for c in consent_to(study, Account()).cautions)
+
+
+@pytest.mark.parametrize(("round_s", "stragglers_s", "few"), [
+    (49.0, None, True), (50.0, None, False), (500.0, 49.0, True), (500.0, 50.0, False),
+])  # fmt: skip
+def test_a_study_that_leaves_people_no_time_to_decide_is_warned(round_s, stragglers_s, few):
+    deadlines = Deadlines(30.0, round_s, stragglers_s)
+    study = msgspec.structs.replace(make_study(MASKED), deadlines=deadlines)
+    found = [prospect.text for prospect in MASKED.prospects(study.setting)]
+    assert [text for text in found if "too few for a person" in text] == found
+    assert len(found) == few
 
 
 def test_a_decision_may_take_its_time_and_be_any_mask():

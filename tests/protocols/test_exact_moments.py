@@ -190,6 +190,26 @@ def test_the_largest_numbers_that_are_allowed_do_not_overflow(kind, n):
         ({"suppress_below": 25}, SCHEMA, "more than the 24 parties"),
         ({"suppress_below": 3, "pairs": True}, SCHEMA, "where a number may be missing"),
         (
+            {"suppress_below": 3, "pairs": True},
+            Schema((AGE, msgspec.structs.replace(AGE, name="y", highest=18.0))),
+            "where a number has as few possible answers as 'y'",
+        ),
+        (
+            {},
+            Schema(
+                (
+                    *(msgspec.structs.replace(AGE, name=f"n{k}") for k in range(600)),
+                    msgspec.structs.replace(PLACE, categories=tuple(map(str, range(900)))),
+                )
+            ),
+            "1,083,300 sums would be added up, and 1,000,000 are possible: ask for fewer numbers",
+        ),
+        (
+            {"noise_epsilon": 1.0},
+            Schema(tuple(msgspec.structs.replace(AGE, name=n, highest=6e5) for n in "ab")),
+            "'a' has 599,985 possible numbers, and all together 1,199,970; with noise_epsilon at",
+        ),
+        (
             {"suppress_below": 3},
             Schema((AGE, PLACE, msgspec.structs.replace(PLACE, name="b"))),
             "goes with one attribute that has categories",
@@ -388,9 +408,9 @@ def test_a_coordinator_that_shows_what_it_must_not_is_named(change, says):
         assert says in str(end)
 
 
-def hidden_of(schema, records, below, *, hide=()):
+def hidden_of(schema, records, below, *, hide=(), tails=False):
     """What may be shown of sums, and the fault of hiding these groups alone."""
-    layout = SumLayout(schema)
+    layout = SumLayout(schema, tails=tails)
     sums = layout.read(np.sum([layout.added_by(r) for r in records], axis=0))
     shown = shown_sums(layout, sums, len(records), below)
     bad = tuple(None if cell.group in hide else v for cell, v in sums.items())
@@ -430,6 +450,48 @@ def test_one_alone_off_the_end_of_a_range_is_hidden_with_all_sums_of_the_number(
     of_x = [v for cell, v in told.items() if cell.at or any(p == 0 for p, _ in cell.powers)]
     assert set(of_x) == {None}
     assert "show single people's numbers" in fault
+
+
+def test_two_off_the_end_of_a_range_are_hidden():
+    """Of twelve in a village, ten gave 0: from 11 and 61 follow 5 and 6."""
+    records = [(k, 0) for k in range(20)] + [(0, 1)] * 10 + [(6, 1), (5, 1)]
+    records += [(3 * k, 2) for k in range(20)]
+    told, _ = hidden_of(clipped(None), records, 5)
+    assert told[Sum((), (1, 1))] is None
+    _, fault = hidden_of(clipped(None), records[:32], 5)
+    assert fault == "the sums of 'x' show single people's numbers"
+
+
+def few_answers(possible, clip=None):
+    wide = {"lowest": 0.0, "highest": possible - 1.0, "step": 1.0}
+    return Schema((Attribute("x", "numeric", (), clip=clip, **wide), PLACE))
+
+
+@pytest.mark.parametrize("tails", [False, True])
+def test_small_counts_that_follow_from_the_sums_of_few_answers_are_hidden(tails):
+    """With three possible numbers, n, Σx and Σx² tell how many gave each; with Σx⁴, with five."""
+    possible = 5 if tails else 3
+    many = [(x, g) for x in range(possible) for g in (0, 2) for _ in range(8)]
+    village = [(x, 1) for x in range(possible) for _ in range(8)][:-7]
+    told, fault = hidden_of(few_answers(possible), many + village, 6, tails=tails)
+    assert told[Sum((), (1, 1))] is None
+    assert fault == "the sums of 'x' show single people's numbers"
+    rare = [(x, 0) for x in range(possible) if x != 1 for _ in range(20)] + [(1, 0)]
+    told, _ = hidden_of(few_answers(possible), rare, 6, tails=tails)
+    assert told[Sum(((0, 1),))] is None
+
+
+@pytest.mark.parametrize(("clip", "possible", "hidden"), [
+    ("top", 3, 0), ("top", 4, 1), ("top", 5, 0), ("both", 4, 2), ("both", 5, 2), ("both", 6, 0),
+])  # fmt: skip
+def test_ends_are_hidden_if_all_counts_would_follow_with_them(clip, possible, hidden):
+    """Of five possible numbers, those between both ends are three: as many as sums."""
+    records = [(x, g) for x in range(possible) for g in range(3) for _ in range(12)]
+    told, fault = hidden_of(few_answers(possible, clip), records, 6)
+    ends = [value for cell, value in told.items() if cell.at is not None]
+    assert ends.count(None) == hidden
+    due = "with its ends, how many gave each 'x' follows" if hidden else None
+    assert fault == due
 
 
 def test_groups_that_all_gave_the_same_number_are_hidden():

@@ -81,6 +81,11 @@ class PartySession(MailboxSession):
         """How much time is left until then."""
         return then - self.mailbox.now()
 
+    @property
+    def decides(self) -> bool:
+        """Whether this party is asked what it decides."""
+        return self.person.decide is not None
+
     async def decide(self, asked: Any, until: float) -> str | None:
         """What the party decides; None if it is not asked, or does not say in time."""
         ask, seconds = self.person.decide, self.seconds_until(until)
