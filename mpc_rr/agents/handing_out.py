@@ -75,10 +75,14 @@ class Desk:
         # Each party waits at most once: nobody ever loses her place.
         self._queue: FairQueue[tuple[str, int]] = FairQueue(parties * 2 * COST_OF_AN_ITEM, secret)
         self._waiting: set[str] = set()
+        """Whose wish is in the queue."""
+        self._sending = 0
+        """How many pieces are on their way: the broker has not acknowledged them yet."""
         self._not_done: set[str] = set()
         """Who has asked, and has not said yet that all of it has come."""
         self._newest: dict[str, tuple[int, float]] = {}
-        """From where who asked last, and since when a piece from there is not sent again."""
+        """From where who asked last, and since when a piece from there is not sent again; infinity:
+        it is on its way."""
         self._sent_bytes: Counter[str] = Counter()
         self._said: Callable[[], Said] | None = None
         self._stream = b""
@@ -97,39 +101,54 @@ class Desk:
             raise Rejected("other session")
         now = self._mailbox.now()
         at, sent_at = self._newest.get(name, (0, -math.inf))
-        again = wanted.at == at and now - sent_at < NOT_AGAIN_S
-        if name in self._waiting or wanted.at < at or again:
+        if wanted.at < at:
             raise Rejected("duplicate")
-        if not self._stream:
-            self._stream = encode(self._said())
-            for _ in range(UNDER_WAY):
-                self._mailbox.spawn(self._serve)
+        self._begin()
+        if wanted.at >= len(self._stream):
+            self._newest[name] = (wanted.at, -math.inf)
+            self._no_more_for(name)
+            return
+        if name in self._waiting or (wanted.at == at and now - sent_at < NOT_AGAIN_S):
+            raise Rejected("duplicate")
         if self._sent_bytes[name] >= MOST_TIMES * len(self._stream):
-            self._not_done.discard(name)  # nobody waits for her any more
-            self._changed.set()
+            self._no_more_for(name)
             raise Rejected("flooding")
         self._newest[name], self._asked_at = (wanted.at, -math.inf), now
         self._changed.set()
-        if not 0 <= wanted.at < len(self._stream):
-            self._not_done.discard(name)
-            return
         self._waiting.add(name)
         self._not_done.add(name)
         lane = self._mailbox.came_from
         self._queue.put(name if lane is None else lane, (name, wanted.at), COST_OF_AN_ITEM)
         self._came.set()
 
+    def _begin(self) -> None:
+        """Make what is handed out, when somebody first asks."""
+        if not self._stream and self._said is not None:
+            self._stream = encode(self._said())
+            for _ in range(UNDER_WAY):
+                self._mailbox.spawn(self._serve)
+
+    def _no_more_for(self, name: str) -> None:
+        """Nobody waits for her any more."""
+        self._not_done.discard(name)
+        self._changed.set()
+
     async def _serve(self) -> None:
         while True:
             while len(self._queue):
                 name, at = self._queue.get()
                 part = self._stream[at : at + self._piece_bytes]
+                self._waiting.discard(name)
+                self._sent_bytes[name] += len(part)
+                under_way = self._newest[name] = max((at, math.inf), self._newest[name])
+                self._sending += 1
                 try:
                     await self._send(name, TranscriptPiece(at, len(self._stream), part, ""))
                 finally:
-                    self._sent_bytes[name] += len(part)
-                    self._newest[name] = (at, self._mailbox.now())
-                    self._waiting.discard(name)
+                    self._sending -= 1
+                    if self._newest[name] == under_way:  # she may have answered it meanwhile
+                        self._newest[name] = (at, self._mailbox.now())
+                    self._changed.set()
             self._came.clear()
             await self._came.wait()
 
@@ -157,7 +176,7 @@ class Desk:
     def _left_s(self) -> float:
         """For how long to go on; whoever waits for her turn has not left."""
         latest = self._opened_at + HANDING_OUT_S
-        ends = latest if self._waiting else min(latest, self._asked_at + QUIET_S)
+        ends = latest if self._waiting or self._sending else min(latest, self._asked_at + QUIET_S)
         return ends - self._mailbox.now()
 
 

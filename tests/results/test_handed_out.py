@@ -550,3 +550,26 @@ def test_a_piece_is_not_sent_twice_at_once_nor_one_from_before_again(then, pause
     lasting(parties={OTHER: wishing(greedy)}, network=network)
     to = [e.header.target for e in network.envelopes if e.header.step == TranscriptPiece.step]
     assert to.count(OTHER) == 2  # the first that she asked for, and the one after that
+
+
+class Slow(MemoryTransport):
+    """Its pieces are with their reader long before the broker acknowledges them."""
+
+    async def send(self, target, raw):
+        await super().send(target, raw)
+        if b"transcript_piece" in raw:
+            await asyncio.sleep(1.0)
+
+
+@pytest.mark.parametrize("bytes_each", [700, 10**6])
+def test_an_answer_that_overtakes_the_brokers_acknowledgement_counts(bytes_each, monkeypatch):
+    """It was rejected as a repetition: the coordinator stayed for a minute after the last piece,
+    and after each of the others the party had to ask again."""
+    monkeypatch.setattr("mpc_rr.agents.handing_out.PIECE_BYTES", bytes_each)
+    monkeypatch.setattr("mpc_rr.network.memory.MemoryTransport", Slow)
+    network = Tapped()
+    lasted, wish = lasting(network=network)
+    assert wish.said is not None
+    pieces = [e for e in network.envelopes if e.header.step == TranscriptPiece.step]
+    assert len(asked_in(network)) == len(pieces) + 1
+    assert lasted < 2
