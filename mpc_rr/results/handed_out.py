@@ -24,6 +24,7 @@ from mpc_rr.publication.parts import Note, Publication
 from mpc_rr.results.closing import CLOSING, Closing, closing_text, read_closing, sha256_of
 from mpc_rr.results.folder import (
     NOT_COMPUTED,
+    NotWritten,
     admission_of,
     protocol_head,
     published_files,
@@ -63,8 +64,11 @@ class Whole:
         return NOT_IN_IT.format(listing(self.not_in_it)) if self.not_in_it else None
 
     def write(self, beside: Mapping[str, str], folder: Path) -> None:
-        """Write it, with the parties' own files; `ResultsError` if that fails."""
-        write_folder({**self.files, **beside}, folder)
+        """Write it, with the parties' own files; `ResultsError` says why that cannot be done."""
+        try:
+            write_folder({**self.files, **beside}, folder)
+        except NotWritten as fault:
+            raise ResultsError(f"it could not be written ({fault.reason})") from None
 
 
 def whole_result(study: Study, everything: Everything, ends: Mapping[str, Ending]) -> Whole:
@@ -82,6 +86,10 @@ def whole_result(study: Study, everything: Everything, ends: Mapping[str, Ending
     except (DoesNotHold, ValueError) as error:
         raise ResultsError(
             f"what the coordinator handed out is not what it had announced: {error}"
+        ) from None
+    except NotWritten as fault:
+        raise ResultsError(
+            f"it could not be checked: temporary files could not be written ({fault.reason})"
         ) from None
     except ResultsError:
         raise

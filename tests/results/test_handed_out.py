@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -516,6 +517,69 @@ def test_the_own_result_is_on_disk_before_what_was_handed_out_is_looked_at(
     assert read_folder(out).done
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     assert json.loads(capsys.readouterr().out)["format"] == "mpc-rr result"
+
+
+def there_in(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def full_for(disk, *names):
+    """A disk on which files of these names have no room any more."""
+    write = Path.write_bytes
+
+    def writing(self, content):
+        if self.name in names and self.is_relative_to(disk):
+            raise OSError(28, "No space left on device")
+        return write(self, content)
+
+    return writing
+
+
+@pytest.mark.parametrize("who", ["party", "host"])
+@pytest.mark.parametrize("room_for_a_note", [True, False])
+def test_where_there_is_no_room_for_the_whole_the_own_result_stays(
+    who, room_for_a_note, tmp_path, monkeypatch, capsys
+):
+    """On a full disk it was removed with its receipt before anything was there in its place."""
+    wish, out = Everything(), tmp_path / "mine"
+    study, _, ends = play(wish)
+    full = ("transcript.jsonl",) if room_for_a_note else (
+        "transcript.jsonl", "result.json.unfinished",
+    )  # fmt: skip
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, *full))
+    if who == "party":
+        parties.show_party_end(study, ASKER, ends[ASKER], out, wish, as_json=True)
+        own = ["receipt.jsonl"]
+    else:
+        parties.show_host_end(study, ends, out, wish, as_json=True)
+        own = sorted(f"receipts/{name}.jsonl" for name in ends)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    written = json.loads((out / "result.json").read_text())
+    sheets = [sheet["name"] for sheet in written["publication"].get("sheets", ())]
+    assert there_in(out) == sorted([*own, "result.json", *sheets])
+    shown = json.loads(capsys.readouterr().out)
+    said = "is not here: it could not be written (No space left on device)"
+    assert shown["format"] == "mpc-rr party result"
+    assert said in shown["publication"]["notes"][-1]["text"]
+    assert (said in str(written["publication"].get("notes"))) == room_for_a_note
+
+
+def test_where_temporary_files_have_no_room_the_whole_is_not_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, "transcript.jsonl"))
+    wish = Everything()
+    study, _, ends = play(wish)
+    with pytest.raises(ResultsError, match=r"temporary files .* \(No space left on device\)$"):
+        whole_result(study, wish, ends)
+
+
+def test_where_nothing_can_be_kept_meanwhile_nothing_is_left_of_the_attempt(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, "receipt.jsonl"))
+    wish = Everything()
+    study, _, ends = play(wish)
+    with pytest.raises(ResultsError, match="No space left on device; result"):
+        parties.show_party_end(study, ASKER, ends[ASKER], tmp_path / "mine", wish, as_json=True)
+    assert list(tmp_path.iterdir()) == []
 
 
 class FromElsewhere(MemoryTransport):
