@@ -20,8 +20,9 @@ from mpc_rr.errors import MpcRrError, one_line
 from mpc_rr.network.envelope import COORDINATOR, VERDICT_SESSION, decode, encode
 from mpc_rr.network.fairness import COST_OF_AN_ITEM, FairQueue
 from mpc_rr.network.lifecycle import TranscriptPiece, TranscriptWanted
-from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.mailbox import FILED_PER_SENDER, Mailbox
 from mpc_rr.network.sealed import Opened, Rejected
+from mpc_rr.study.definition import Study
 
 LOGGER = logging.getLogger("mpc_rr.coordinator")
 HANDING_OUT_S = 60.0
@@ -45,10 +46,12 @@ ROOM_BYTES = 1024
 """More than a piece's message takes besides the piece."""
 MOST_BYTES = 256 * 2**20
 """A party takes no more: that is what some 300,000 people say who report randomized answers."""
-LEAST_BYTES = 128
-"""A signed message takes more: 64 are its signature."""
+LEAST_BYTES = 256
+"""Signed messages take more on average: with each answer a join is handed out, which has keys."""
 MOST_MESSAGES = MOST_BYTES // LEAST_BYTES
 """So many are taken: a hundred million empty ones in these bytes would fill the memory."""
+CLOSING_BYTES, CLOSING_BYTES_EACH = 64 * 1024, 4 * 1024
+"""A closing statement takes less, with a reason for each party that is absent."""
 NOT_IN_TIME = f"its turn had not come within {HANDING_OUT_S:g} s after the end of the study"
 
 
@@ -61,6 +64,22 @@ class Said(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     def __repr__(self) -> str:
         return f"Said({len(self.transcript)} messages)"
+
+
+def most_messages(study: Study) -> int:
+    """More than are public in a study, of its coordinator and of each party on average."""
+    return min(MOST_MESSAGES, (study.parties.count + 1) * FILED_PER_SENDER)
+
+
+def most_closing_bytes(study: Study) -> int:
+    """More than a coordinator states of a study beyond its messages."""
+    return CLOSING_BYTES + CLOSING_BYTES_EACH * study.parties.count
+
+
+def most_bytes(study: Study) -> int:
+    """More than there ever is of a study to hand out."""
+    said = most_messages(study) * (study.largest_message_bytes + ROOM_BYTES)
+    return min(MOST_BYTES, said + most_closing_bytes(study))
 
 
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
@@ -201,7 +220,7 @@ class Everything:
         """The run that the asking party took part in, and the fingerprint of its coordinator."""
         self._asker: Mailbox | None = None
         self._asked_at = self._heard_at = 0.0
-        self._came = bytearray()
+        self._came, self._most_bytes = bytearray(), 0
         self._total: int | None = None
         self._fault: _NotHandedOut | None = None
         self._news = asyncio.Event()
@@ -209,10 +228,11 @@ class Everything:
     def __repr__(self) -> str:
         return f"Everything({self.said or self.trouble})"
 
-    async def ask(self, mailbox: Mailbox) -> None:
+    async def ask(self, mailbox: Mailbox, study: Study) -> None:
         """Ask, unless another has asked already: before taking one's leave."""
         if self._asker is not None:
             return
+        self._most_bytes = most_bytes(study)
         self._asker, self.run = mailbox, mailbox.run
         self.coordinator = mailbox.keys[COORDINATOR].fingerprint
         self._asked_at = self._heard_at = mailbox.now()
@@ -250,7 +270,8 @@ class Everything:
         with contextlib.suppress(MpcRrError):
             await self._want(mailbox)  # which says that all of it has come
         try:
-            return decode(bytes(self._came), Said)
+            whole, self._came = bytes(self._came), bytearray()
+            return decode(whole, Said)
         except ValueError:
             raise _NotHandedOut("what the coordinator handed out is no transcript") from None
 
@@ -294,10 +315,10 @@ class Everything:
     def _add(self, piece: TranscriptPiece) -> None:
         if piece.refusal:
             raise _NotHandedOut(f"the coordinator refuses: {one_line(piece.refusal)}")
-        if piece.total > MOST_BYTES:
+        if piece.total > self._most_bytes:
             raise _NotHandedOut(
-                f"the coordinator has {piece.total:,} bytes to hand out; more than {MOST_BYTES:,} "
-                "are not taken"
+                f"the coordinator has {piece.total:,} bytes to hand out; of this study no more "
+                f"than {self._most_bytes:,} are taken"
             )
         if self._total not in (None, piece.total) or not piece.part:
             raise _NotHandedOut("the coordinator hands out pieces that do not fit together")

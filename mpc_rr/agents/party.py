@@ -728,7 +728,7 @@ class Party:
         """Say goodbye; before that, ask for all that was said, if that is wished for."""
         everything = self._terms.everything
         if everything is not None:
-            await everything.ask(self.mailbox)
+            await everything.ask(self.mailbox, self.study)
         await self._goodbye()
         if everything is not None:
             await everything.take(self.mailbox)

@@ -32,7 +32,7 @@ from mpc_rr.network.envelope import (
     Header,
     Message,
 )
-from mpc_rr.network.sealed import Opened, OtherVersion, Rejected, read, write
+from mpc_rr.network.sealed import Opened, OtherVersion, Reason, Rejected, read, write
 from mpc_rr.network.transport import AT_ONCE, Transport
 
 LOGGER = logging.getLogger("mpc_rr.rounds")
@@ -150,7 +150,7 @@ class Mailbox:
         """For a coordinator: shares as they are now, for people to watch, and a line about them."""
         self.keys_digest: bytes = b""
         """For a party: the digest of the roster from which it has the keys."""
-        self.rejected: Counter[str] = Counter()
+        self.rejected: Counter[Reason] = Counter()
         self.traffic: dict[tuple[str, str, str], Traffic] = {}
         """By (session, step, peer)."""
         self.messages = self.bytes = 0

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -18,6 +20,9 @@ from mpc_rr.agents.handing_out import (
     QUIET_S,
     Everything,
     Said,
+    most_bytes,
+    most_closing_bytes,
+    most_messages,
 )
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
@@ -27,11 +32,13 @@ from mpc_rr.network.envelope import COORDINATOR, Envelope, SignedEnvelope, decod
 from mpc_rr.network.lifecycle import TranscriptPiece, TranscriptWanted
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
+from mpc_rr.network.sealed import Reason
 from mpc_rr.network.transport import Arrival
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.ending import Ending
+from mpc_rr.publication.parts import Absence
 from mpc_rr.publication.reports import AnsweredOne
 from mpc_rr.results.asking import ask
 from mpc_rr.results.closing import close, for_parties
@@ -385,6 +392,68 @@ def test_what_is_not_what_was_announced_is_not_used(coordinator, says):
     assert str(trouble.value) in own.publication.notes[-1].text
 
 
+def stating(**changes):
+    """A coordinator that makes another closing statement for parties."""
+
+    class Stating(Closing):
+        def __init__(self, *args):
+            super().__init__(*args)
+            honest = self.closing
+
+            def closing(ended, sign):
+                def changed(step, statement):
+                    return sign(step, msgspec.structs.replace(statement, **changes))
+
+                return honest(ended, changed)
+
+            self.closing = closing
+
+    return Stating
+
+
+def absent(number, reason="a reason"):
+    return tuple(Absence(party=f"p{k}", how="silent", reason=reason) for k in range(number))
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "says"),
+    [
+        (stating(rejected_messages={"invented": 1}), "not what it had announced"),
+        (stating(rejected_messages={"x" * 200_000: 1}), "statement has 200,"),
+        (stating(transport="x" * 200_000), "statement has 200,"),
+        (stating(absent=absent(len(FEW) + 1)), "names 11 absent parties, with reasons of up to 8 "),
+        (stating(absent=absent(1, "y" * 1001)), "names 1 absent .* reasons of up to 1,001 char"),
+        (said_by(lambda s: Said(s.closing, (*s.transcript, s.transcript[-1]))), "speaks twice in"),
+        (said_by(lambda s: Said(b"", s.transcript * 500)), "messages; of this study there"),
+        (said_by(lambda s: Said(b"", (*s.transcript, bytes(80_000)))), "has 80,000 bytes, "),
+    ],
+)  # fmt: skip
+def test_no_more_is_taken_than_an_honest_coordinator_has_to_say(coordinator, says, monkeypatch):
+    """One that lied had a party read 150 MB of invented words, in 3.4 GB, and believe them."""
+    wish = Everything()
+    study, _, ends = play(wish, coordinator=coordinator)
+    monkeypatch.setattr("mpc_rr.results.handed_out.replay", None)
+    with pytest.raises(ResultsError, match=says):
+        whole_result(study, wish, ends)
+
+
+def test_what_is_taken_of_a_small_study_is_little():
+    """A bound for all studies let a coordinator of three parties hand out a quarter of a GB."""
+    small, large = few(), make_study(100_000, (2, 2), protocol=RRIndependent(keep=0.6))
+    assert most_messages(small) == 11 * 256
+    assert most_closing_bytes(small) == 64 * 1024 + 10 * 4096
+    largest = small.largest_message_bytes
+    assert most_bytes(small) < most_messages(small) * (largest + 1024) + 150_000
+    assert (most_bytes(large), most_messages(large)) == (MOST_BYTES, MOST_MESSAGES)
+
+
+def test_the_words_for_what_is_rejected_are_those_of_the_wires_page():
+    page = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+    listed = page.partition("## What is rejected")[2].partition("\n## ")[0]
+    words = set(re.findall("`([^`]+)`", listed)) - {"rejected_messages", "result.json"}
+    assert words == set(get_args(Reason))
+
+
 def test_the_transcript_of_another_run_is_none_of_this_one():
     other, _ = simulate(few(), FEW, seed=9)
     wish = Everything()
@@ -401,7 +470,7 @@ def drip(piece):
     ("change", "says"),
     [
         ({"refusal": "not to\nyou"}, "the coordinator refuses: not to you"),
-        ({"total": MOST_BYTES + 1}, "more than 268,435,456 are not taken"),
+        ({"total": most_bytes(few()) + 1}, "of this study no more than"),
         ({"part": b""}, "pieces that do not fit together"),
         ({"total": 3}, "more than it said there is"),
         ({"part": b"\xc1", "total": 1}, "what the coordinator handed out is no transcript"),
