@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -451,10 +452,15 @@ def _note_new_ledgers(state: Path | None, accounts: Sequence[Account]) -> None:
     )
 
 
-def explain_consent(means: Consent, *, as_json: bool) -> None:
-    """Say what taking part would mean; end with an error if this person must not."""
+def explain_consent(
+    means: Consent, *, as_json: bool, beside: Mapping[str, object] = MappingProxyType({})
+) -> None:
+    """Say what taking part would mean; end with an error if this person must not.
+
+    ``beside``: what else stands in the JSON.
+    """
     if as_json:
-        print_json(msgspec.to_builtins(means))
+        print_json(msgspec.to_builtins(means) | dict(beside))
     else:
         show_consent(Console(), means)
     if means.refused is not None:

@@ -355,6 +355,36 @@ def test_where_nobody_can_be_asked_answers_and_consent_must_be_given(here, study
     assert_one_line(err, "the study has no words in 'fr'")
 
 
+# ── Where it takes place ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("address", "says", "warned"),
+    [
+        ("mqtt://127.0.0.1:1", "broker: 127.0.0.1:1 (without TLS)", False),
+        ("mqtt://192.0.2.7:1883", "broker: 192.0.2.7:1883 (without TLS)", True),
+        ("mqtts://office.example#sha256=" + "ab" * 32, "office.example:8883 (with TLS)", False),
+        (",".join(f"mqtts://n{k}.example" for k in range(5)), "8883 (with TLS) and 2 more", False),
+    ],
+)  # fmt: skip
+def test_respondents_are_told_where_their_answers_would_go(here, study, address, says, warned):
+    """An invitation that was altered on its way led to another broker, and nothing showed it."""
+    assert invite(here, study, address=address)[0] == 0
+    file, ledger = study / "letters" / "invitation.txt", study / "ledger"
+    code, out, err = here("answer", file, "--explain", "--state", ledger)
+    assert code == 0, err
+    shown = " ".join(out.split())
+    assert says in shown
+    assert f"coordinator: {BOSS}" in shown
+    assert ("There is no TLS on the way" in shown) == warned
+    code, out, _ = here("answer", file, "--explain", "--state", ledger, "--json")
+    told = json.loads(out)
+    assert told["coordinator"] == BOSS
+    assert told["brokers"][0].startswith(address.split(",")[0].partition("#")[0])
+    code, _, err = here("answer", file, "--state", ledger, "--answers", study / "me.json")
+    assert says in " ".join(err.split())  # before consent is asked for
+
+
 # ── Who came ───────────────────────────────────────────────────────────────────────────────────
 
 
