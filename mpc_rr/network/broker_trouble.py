@@ -34,11 +34,10 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
             "certificate, ask for its address anew"
         )
     if isinstance(cause, ssl.SSLCertVerificationError):
-        advice = (
-            "name the authority that issued it with --broker-ca"
-            if url.ca_file is None
-            else f"{url.ca_file}, which was given with --broker-ca, does not vouch for this broker"
-        )
+        advice = "name the authority that issued it with --broker-ca"
+        if url.ca_file is not None:
+            given = f"{url.ca_file}, which was given with --broker-ca, does not vouch for it"
+            advice = f"{given}: name the authority that issued it"
         return BrokerRefusal(
             f"the certificate of the broker at {url.where} is not to be trusted: "
             f"{cause.verify_message or cause}; {advice}, or give the whole address as mpc-rr "

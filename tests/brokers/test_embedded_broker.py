@@ -261,7 +261,7 @@ def test_what_is_advised_fits_what_was_given(rc, tmp_path):
     url = BrokerUrl("h", 1, tls=True, ca_file=tmp_path / "office.pem")
     untrusted = ssl.SSLCertVerificationError(1, "self-signed certificate")
     untrusted.verify_message = "self-signed certificate"
-    assert "office.pem, which was given with --broker-ca, does not vouch for" in told(
+    assert "office.pem, which was given with --broker-ca, does not vouch for it" in told(
         url, untrusted
     )
     url = msgspec.structs.replace(url, ca_file=None)
