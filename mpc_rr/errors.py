@@ -14,7 +14,7 @@
     └── StudyError            the study could not be finished                    (exit code 1)
         ├── Refused           the coordinator did not admit this party, or this party declined
         ├── Dropout           somebody stayed silent past a deadline
-        │   └── Unheard       … or was drowned in a flood: nobody is to blame
+        │   └── Unheard       … or could not be heard here: nobody is to blame
         ├── Misconduct        somebody sent what an honest agent never sends
         └── Aborted           the coordinator's signed verdict: no result; the blame is its word
 
@@ -99,7 +99,8 @@ class Dropout(StudyError):
 
 
 class Unheard(Dropout):
-    """Far more came in than a study's messages: who is missing may have spoken. Nobody is named."""
+    """Far more came in than a study's messages, or there was no connection: who is missing may have
+    spoken. Nobody is named."""
 
     def __init__(self, message: str, missing: Iterable[str]) -> None:
         super().__init__(message)

@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Collection
@@ -198,6 +199,8 @@ class Coordinator:
         self._lines = 0
         """How many on who came and went were due since it was last told how many are there."""
         self._excluded: list[Exclusion] = []
+        self._left_out: dict[str, Seat] = {}
+        """Those who were in the first roster and are not in the newest: they hear the verdict."""
         self._another = self._invited = False
         self._trouble = ""
         """Of the last who did not come, or did not stay: why."""
@@ -206,7 +209,7 @@ class Coordinator:
         self.closing: Callable[[Outcome, Sign], bytes] = lambda _outcome, _sign: b""
         """Makes what is signed of a finished study for parties that ask for its transcript."""
         self._versions_named: set[int] = set()
-        self._attempt = 0
+        self._attempt, self._begun_at = 0, math.inf
         self._cause = ""
         """In the verdict: why there is no result."""
 
@@ -623,7 +626,7 @@ class Coordinator:
         LOGGER.info("%s", one_line(str(fault)))
         for name in fault.culprits:
             if name in self._seats:
-                self._seats.give_back(name)
+                self._left_out[name] = self._seats.give_back(name)
             self._excluded.append(Exclusion(name, one_line(str(fault))))
             self.mailbox.dismiss(name)
 
@@ -643,6 +646,7 @@ class Coordinator:
 
     async def _one_attempt(self, session: LiveSession) -> Ending:
         self._enter(State.ROSTER)
+        self._begun_at = min(self._begun_at, self.mailbox.now())
         self.mailbox.session_root = session.name
         self.mailbox.forget_earlier_attempts()
         roster = Roster(
@@ -787,9 +791,13 @@ class Coordinator:
             self._handing_out.open(partial(_said, self.closing, concluded, self.mailbox))
         lost = result.lost if result else ()
         gone = {*verdict.culprits, *verdict.unconfirmed, *lost, *self._objected}
+        awaited = [name for name in self._seats.names if name not in gone]
+        if self._transport.cut_off(self._begun_at) is not None:  # perhaps it was only we
+            awaited = sorted({*self._seats.names, *self._left_out} - {*lost, *self._objected})
+        self._listen_to_all()
         try:
             await self.mailbox.post(VERDICT_SESSION, Verdict.step, EVERYONE, raw)
-            await self._farewell(tuple(name for name in self._seats.names if name not in gone))
+            await self._farewell(tuple(awaited))
             await self._handing_out.close()
         except BrokerError:
             pass
@@ -798,9 +806,16 @@ class Coordinator:
         self._enter(State.CLOSED)
         return self._concluded(verdict, result, members)
 
+    def _listen_to_all(self) -> None:
+        """Now that it is over, those who were left out may ask how it ended, too."""
+        for name, seat in self._left_out.items():
+            self.mailbox.keys[name] = seat.identity
+            self._transport.route(name, seat.address)
+
     def _on_wanted(self, opened: Opened) -> None:
         """She asks from where she sits: others may have kept what she signed, and repeat it."""
-        seat = self._seats.get(opened.envelope.header.sender)
+        name = opened.envelope.header.sender
+        seat = self._seats.get(name) or self._left_out.get(name)
         if seat is not None:
             self._check_origin(seat.address)
         self._handing_out.on_wanted(opened)

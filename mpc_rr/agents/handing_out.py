@@ -20,8 +20,9 @@ from mpc_rr.errors import MpcRrError, one_line
 from mpc_rr.network.envelope import COORDINATOR, VERDICT_SESSION, decode, encode
 from mpc_rr.network.fairness import COST_OF_AN_ITEM, FairQueue
 from mpc_rr.network.lifecycle import TranscriptPiece, TranscriptWanted
-from mpc_rr.network.mailbox import Mailbox
+from mpc_rr.network.mailbox import FILED_PER_SENDER, Mailbox
 from mpc_rr.network.sealed import Opened, Rejected
+from mpc_rr.study.definition import Study
 
 LOGGER = logging.getLogger("mpc_rr.coordinator")
 HANDING_OUT_S = 60.0
@@ -45,10 +46,12 @@ ROOM_BYTES = 1024
 """More than a piece's message takes besides the piece."""
 MOST_BYTES = 256 * 2**20
 """A party takes no more: that is what some 300,000 people say who report randomized answers."""
-LEAST_BYTES = 128
-"""A signed message takes more: 64 are its signature."""
+LEAST_BYTES = 256
+"""Signed messages take more on average: with each answer a join is handed out, which has keys."""
 MOST_MESSAGES = MOST_BYTES // LEAST_BYTES
 """So many are taken: a hundred million empty ones in these bytes would fill the memory."""
+CLOSING_BYTES, CLOSING_BYTES_EACH = 64 * 1024, 4 * 1024
+"""A closing statement takes less, with a reason for each party that is absent."""
 NOT_IN_TIME = f"its turn had not come within {HANDING_OUT_S:g} s after the end of the study"
 
 
@@ -63,6 +66,22 @@ class Said(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
         return f"Said({len(self.transcript)} messages)"
 
 
+def most_messages(study: Study) -> int:
+    """More than are public in a study, of its coordinator and of each party on average."""
+    return min(MOST_MESSAGES, (study.parties.count + 1) * FILED_PER_SENDER)
+
+
+def most_closing_bytes(study: Study) -> int:
+    """More than a coordinator states of a study beyond its messages."""
+    return CLOSING_BYTES + CLOSING_BYTES_EACH * study.parties.count
+
+
+def most_bytes(study: Study) -> int:
+    """More than there ever is of a study to hand out."""
+    said = most_messages(study) * (study.largest_message_bytes + ROOM_BYTES)
+    return min(MOST_BYTES, said + most_closing_bytes(study))
+
+
 # ── The coordinator ────────────────────────────────────────────────────────────────────────────
 
 
@@ -75,10 +94,14 @@ class Desk:
         # Each party waits at most once: nobody ever loses her place.
         self._queue: FairQueue[tuple[str, int]] = FairQueue(parties * 2 * COST_OF_AN_ITEM, secret)
         self._waiting: set[str] = set()
+        """Whose wish is in the queue."""
+        self._sending = 0
+        """How many pieces are on their way: the broker has not acknowledged them yet."""
         self._not_done: set[str] = set()
         """Who has asked, and has not said yet that all of it has come."""
         self._newest: dict[str, tuple[int, float]] = {}
-        """From where who asked last, and since when a piece from there is not sent again."""
+        """From where who asked last, and since when a piece from there is not sent again; infinity:
+        it is on its way."""
         self._sent_bytes: Counter[str] = Counter()
         self._said: Callable[[], Said] | None = None
         self._stream = b""
@@ -97,39 +120,54 @@ class Desk:
             raise Rejected("other session")
         now = self._mailbox.now()
         at, sent_at = self._newest.get(name, (0, -math.inf))
-        again = wanted.at == at and now - sent_at < NOT_AGAIN_S
-        if name in self._waiting or wanted.at < at or again:
+        if wanted.at < at:
             raise Rejected("duplicate")
-        if not self._stream:
-            self._stream = encode(self._said())
-            for _ in range(UNDER_WAY):
-                self._mailbox.spawn(self._serve)
+        self._begin()
+        if wanted.at >= len(self._stream):
+            self._newest[name] = (wanted.at, -math.inf)
+            self._no_more_for(name)
+            return
+        if name in self._waiting or (wanted.at == at and now - sent_at < NOT_AGAIN_S):
+            raise Rejected("duplicate")
         if self._sent_bytes[name] >= MOST_TIMES * len(self._stream):
-            self._not_done.discard(name)  # nobody waits for her any more
-            self._changed.set()
+            self._no_more_for(name)
             raise Rejected("flooding")
         self._newest[name], self._asked_at = (wanted.at, -math.inf), now
         self._changed.set()
-        if not 0 <= wanted.at < len(self._stream):
-            self._not_done.discard(name)
-            return
         self._waiting.add(name)
         self._not_done.add(name)
         lane = self._mailbox.came_from
         self._queue.put(name if lane is None else lane, (name, wanted.at), COST_OF_AN_ITEM)
         self._came.set()
 
+    def _begin(self) -> None:
+        """Make what is handed out, when somebody first asks."""
+        if not self._stream and self._said is not None:
+            self._stream = encode(self._said())
+            for _ in range(UNDER_WAY):
+                self._mailbox.spawn(self._serve)
+
+    def _no_more_for(self, name: str) -> None:
+        """Nobody waits for her any more."""
+        self._not_done.discard(name)
+        self._changed.set()
+
     async def _serve(self) -> None:
         while True:
             while len(self._queue):
                 name, at = self._queue.get()
                 part = self._stream[at : at + self._piece_bytes]
+                self._waiting.discard(name)
+                self._sent_bytes[name] += len(part)
+                under_way = self._newest[name] = max((at, math.inf), self._newest[name])
+                self._sending += 1
                 try:
                     await self._send(name, TranscriptPiece(at, len(self._stream), part, ""))
                 finally:
-                    self._sent_bytes[name] += len(part)
-                    self._newest[name] = (at, self._mailbox.now())
-                    self._waiting.discard(name)
+                    self._sending -= 1
+                    if self._newest[name] == under_way:  # she may have answered it meanwhile
+                        self._newest[name] = (at, self._mailbox.now())
+                    self._changed.set()
             self._came.clear()
             await self._came.wait()
 
@@ -157,7 +195,7 @@ class Desk:
     def _left_s(self) -> float:
         """For how long to go on; whoever waits for her turn has not left."""
         latest = self._opened_at + HANDING_OUT_S
-        ends = latest if self._waiting else min(latest, self._asked_at + QUIET_S)
+        ends = latest if self._waiting or self._sending else min(latest, self._asked_at + QUIET_S)
         return ends - self._mailbox.now()
 
 
@@ -182,7 +220,7 @@ class Everything:
         """The run that the asking party took part in, and the fingerprint of its coordinator."""
         self._asker: Mailbox | None = None
         self._asked_at = self._heard_at = 0.0
-        self._came = bytearray()
+        self._came, self._most_bytes = bytearray(), 0
         self._total: int | None = None
         self._fault: _NotHandedOut | None = None
         self._news = asyncio.Event()
@@ -190,10 +228,11 @@ class Everything:
     def __repr__(self) -> str:
         return f"Everything({self.said or self.trouble})"
 
-    async def ask(self, mailbox: Mailbox) -> None:
+    async def ask(self, mailbox: Mailbox, study: Study) -> None:
         """Ask, unless another has asked already: before taking one's leave."""
         if self._asker is not None:
             return
+        self._most_bytes = most_bytes(study)
         self._asker, self.run = mailbox, mailbox.run
         self.coordinator = mailbox.keys[COORDINATOR].fingerprint
         self._asked_at = self._heard_at = mailbox.now()
@@ -231,7 +270,8 @@ class Everything:
         with contextlib.suppress(MpcRrError):
             await self._want(mailbox)  # which says that all of it has come
         try:
-            return decode(bytes(self._came), Said)
+            whole, self._came = bytes(self._came), bytearray()
+            return decode(whole, Said)
         except ValueError:
             raise _NotHandedOut("what the coordinator handed out is no transcript") from None
 
@@ -275,10 +315,10 @@ class Everything:
     def _add(self, piece: TranscriptPiece) -> None:
         if piece.refusal:
             raise _NotHandedOut(f"the coordinator refuses: {one_line(piece.refusal)}")
-        if piece.total > MOST_BYTES:
+        if piece.total > self._most_bytes:
             raise _NotHandedOut(
-                f"the coordinator has {piece.total:,} bytes to hand out; more than {MOST_BYTES:,} "
-                "are not taken"
+                f"the coordinator has {piece.total:,} bytes to hand out; of this study no more "
+                f"than {self._most_bytes:,} are taken"
             )
         if self._total not in (None, piece.total) or not piece.part:
             raise _NotHandedOut("the coordinator hands out pieces that do not fit together")

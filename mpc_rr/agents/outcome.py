@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.network.lifecycle import Exclusion
 from mpc_rr.network.mailbox import Traffic, Watched
+from mpc_rr.network.sealed import Reason
 from mpc_rr.publication.ending import Ending
 
 
@@ -65,7 +66,7 @@ class Outcome:
     transcript: tuple[bytes, ...] = field(repr=False)
     traffic: dict[tuple[str, str, str], Traffic] = field(repr=False)
     round_seconds: dict[tuple[str, str], float]
-    rejected: Counter[str]
+    rejected: Counter[Reason]
     interrupted: bool = False
     """Whether somebody stopped it here, with Ctrl-C or SIGTERM."""
     fault: BaseException | None = field(default=None, repr=False)

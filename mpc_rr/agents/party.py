@@ -29,6 +29,7 @@ from mpc_rr.agents.terms import Terms
 from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import Identity
 from mpc_rr.errors import (
+    Aborted,
     BrokerError,
     Declined,
     Dropout,
@@ -184,7 +185,17 @@ class Party:
             return await self._run()
         except MpcRrError as fault:
             fault.receipt = self.receipt
+            self._name_outage(fault)
             raise
+
+    def _name_outage(self, fault: MpcRrError) -> None:
+        """If it was we who could not be heard, that belongs to the story, in whichever wait."""
+        ended_by_others = isinstance(fault, Dropout | Refused | Aborted)
+        if not ended_by_others or isinstance(fault, Declined) or "no connection" in str(fault):
+            return
+        why = self._transport.cut_off(self._began) if self._began else None
+        if why is not None:
+            fault.args = (f"{fault}; {why}", *fault.args[1:])
 
     @property
     def receipt(self) -> tuple[bytes, ...]:
@@ -520,14 +531,12 @@ class Party:
         self.mailbox.raise_news()
 
     def _too_late(self) -> Refused:
-        cut_off = self._transport.cut_off(self._began)
-        why = "" if cut_off is None else f"; {cut_off}"
         if not self._answered:
-            return Refused(f"the study ended without this party, before it could answer{why}")
+            return Refused("the study ended without this party, before it could answer")
         return Refused(
             "the study ended before this party could go on, and nothing more of its record was "
             "sent; whether what it had sent before is counted, `mpc-rr verify RUN --receipt FILE` "
-            f"tells{why}"
+            "tells"
         )
 
     async def _protocol_run(self, session: PartySession) -> Ending:
@@ -726,7 +735,7 @@ class Party:
         """Say goodbye; before that, ask for all that was said, if that is wished for."""
         everything = self._terms.everything
         if everything is not None:
-            await everything.ask(self.mailbox)
+            await everything.ask(self.mailbox, self.study)
         await self._goodbye()
         if everything is not None:
             await everything.take(self.mailbox)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
@@ -37,7 +38,7 @@ from mpc_rr.cli.parties import (
 )
 from mpc_rr.errors import DataError, Declined, InputError, plain, plain_lines
 from mpc_rr.schema import Attribute, Record, Schema
-from mpc_rr.show.study import indented
+from mpc_rr.show.study import indented, show_venue
 from mpc_rr.study.definition import Study
 from mpc_rr.study.records import read_record
 
@@ -98,7 +99,13 @@ def answer(
         own = None if answers is None else read_record(answers, study.schema)
         if explain:
             means = consent_to(study, account, own, language=language, again=again)
-            explain_consent(means, as_json=as_json)
+            if not as_json:
+                show_venue(Console(), url, invited.coordinator)
+            where = {
+                "brokers": [repr(node) for node in url.nodes],
+                "coordinator": invited.coordinator,
+            }
+            explain_consent(means, as_json=as_json, beside=where)
             return
         receipt = _receipt_folder(study) if out is None else out
         check_out(receipt, everything=False)
@@ -118,6 +125,7 @@ def answer(
                 "whoever made this invitation knows which of the study's messages are yours, and "
                 "could take part in your name"
             )
+        show_venue(messages(), url, invited.coordinator)
         if not yes:
             if not sys.stdin.isatty():
                 raise InputError(

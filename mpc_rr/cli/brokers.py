@@ -13,7 +13,7 @@ from mpc_rr.agents.whole_files import alone_with, write_whole
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import note, plain_errors, print_json
 from mpc_rr.errors import InputError
-from mpc_rr.network.address import BrokerAddresses, BrokerUrl
+from mpc_rr.network.address import BrokerAddresses, BrokerUrl, is_loopback
 from mpc_rr.network.broker import LOOPBACK, TlsFiles, fresh_keys, reachable, serve_broker
 from mpc_rr.network.rights import BrokerKeys
 from mpc_rr.randomness import SystemRandomness
@@ -109,21 +109,13 @@ def _tls(
             raise InputError("--certificate has no meaning with --no-tls")
         return TlsFiles(certificate, key)
     if wished is not None:
-        if not wished and not _is_loopback(host):
+        if not wished and not is_loopback(host):
             note(
                 "without TLS, everybody on the way sees who talks to whom, and can use the "
                 "invitations in the addresses; records stay sealed or randomized"
             )
         return wished
-    return not _is_loopback(host)
-
-
-def _is_loopback(host: str) -> bool:
-    """Whether only this machine is served."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return not is_loopback(host)
 
 
 def _check_name(name: str | None) -> None:

@@ -1,8 +1,11 @@
 """``mpc-rr invite`` and ``mpc-rr registrar list``: who is asked to take part, and who came."""
 
+import contextlib
 import os
 import re
-from collections.abc import Callable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +16,7 @@ from rich.text import Text
 
 from mpc_rr.agents.invitation import StudyInvitation
 from mpc_rr.agents.register import Register, request_text
-from mpc_rr.agents.whole_files import write_whole
+from mpc_rr.agents.whole_files import UNFINISHED, write_whole
 from mpc_rr.cli.addresses import broker_url
 from mpc_rr.cli.admissions import RegistrarKey, open_register, read_register, registrar_app
 from mpc_rr.cli.app import BrokerOption, JsonOption, PluginOption, StudyFile, Verbose, app
@@ -25,6 +28,7 @@ from mpc_rr.publication.sheets import csv_text
 from mpc_rr.randomness import SystemRandomness
 from mpc_rr.results.folder import read_folder
 from mpc_rr.results.recorded import persons_in
+from mpc_rr.running.loops import deaf
 from mpc_rr.study.definition import Study
 from mpc_rr.study.file import load_scenario
 from mpc_rr.study.layout import found_in
@@ -105,7 +109,8 @@ def invite(
                 return another_person
             return confirmed(f"{plain(name)} was admitted before and looks alike. Another person?")
 
-        with open_register(registrar) as register:
+        # The register is kept when it is left, and only then the letters get their names.
+        with contextlib.ExitStack() as stack, open_register(registrar) as register:
             standing = {entry.person for entry in register.entries(study) if not entry.withdrawn}
             new = [name for name in people if replace or " ".join(name.split()) not in standing]
             made = {
@@ -115,17 +120,20 @@ def invite(
                 )
                 for name in new
             }  # fmt: skip
-        _write_all(folder, made)
-        typer.echo(f"{folder}: {len(made):,} invitations; {LIST_FILE} says whose each is")
+            stack.enter_context(_written_all(folder, made))
+        whose = f"; {LIST_FILE} says whose each is" if made else ""
+        typer.echo(f"{folder}: {len(made):,} invitations{whose}")
         if len(new) < len(people):
             note(
                 f"{len(people) - len(new):,} people were admitted before and got no other "
                 "invitation; --replace withdraws what they have and makes a new one"
             )
-        note(
-            "these files are secrets, and whoever made them could take part in these people's "
-            "names; people who make their own pass (mpc-rr enrol) need not trust anybody with that"
-        )
+        if made:
+            note(
+                "these files are secrets, and whoever made them could take part in these people's "
+                "names; people who make their own pass (mpc-rr enrol) need not trust anybody with "
+                "that"
+            )
 
 
 def _people(person: str | None, csv: Path | None, column: str | None) -> list[str]:
@@ -203,19 +211,50 @@ def _write_new(file: Path, text: str) -> None:
     write_whole(file, f"{text}\n".encode())
 
 
-def _write_all(folder: Path, made: dict[str, tuple[str, str]]) -> None:
-    """A file for each person, and a list of them."""
-    number, rows = 1, []
-    for person, (public, text) in made.items():
-        slug = re.sub(r"[^A-Za-z0-9]+", "-", person).strip("-")[:40]
-        while any(folder.glob(f"{number:04}*")):
+@contextlib.contextmanager
+def _written_all(folder: Path, made: dict[str, tuple[str, str]]) -> Iterator[None]:
+    """A file for each person, and a list of them: in a draft, until all went well."""
+    if not made:
+        yield
+        return
+    try:
+        draft = Path(tempfile.mkdtemp(prefix=".", suffix=UNFINISHED, dir=folder))
+    except OSError as error:
+        raise InputError(f"invitations cannot be written to {folder}: {error.strerror}") from None
+    kept = False
+    try:
+        number, rows = 1, []
+        for person, (public, text) in made.items():
+            slug = re.sub(r"[^A-Za-z0-9]+", "-", person).strip("-")[:40]
+            while any(folder.glob(f"{number:04}*")):
+                number += 1
+            name = f"{number:04}-{slug}.txt" if slug else f"{number:04}.txt"
+            write_whole(draft / name, f"{text}\n".encode())
+            rows.append((person, public, name))
             number += 1
-        file = folder / (f"{number:04}-{slug}.txt" if slug else f"{number:04}.txt")
-        _write_new(file, text)
-        rows.append((person, public, file.name))
-    listed = folder / LIST_FILE
-    before = listed.read_text(encoding="utf-8") if listed.exists() else csv_text([HEAD])
-    write_whole(listed, (before + csv_text(rows)).encode())
+        listed = folder / LIST_FILE
+        before = listed.read_text(encoding="utf-8") if listed.exists() else csv_text([HEAD])
+        write_whole(draft / LIST_FILE, (before + csv_text(rows)).encode())
+        with deaf():  # from here on a moment's work: the register is kept, and letters are named
+            yield
+            kept = True
+            _name_all(draft, folder, [*(name for _, _, name in rows), LIST_FILE])
+    finally:
+        if not kept:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def _name_all(draft: Path, folder: Path, names: Sequence[str]) -> None:
+    """Give the letters their names, the list last: it says that all are there."""
+    try:
+        for name in names:
+            (draft / name).replace(folder / name)
+        draft.rmdir()
+    except OSError as error:
+        raise InputError(
+            f"the people are admitted, but not all of their invitations could be put into "
+            f"{folder} ({error.strerror}): the others are in {draft}"
+        ) from None
 
 
 HEAD = ("person", "person_key", "file")
@@ -241,8 +280,8 @@ def registrar_list(
 ) -> None:
     """List whom you admitted to a study, whose admission is withdrawn, and who has not come.
 
-    Who came is told by the keys in the transcript, which you know the people of. It says nothing of
-    what anybody answered.
+    Who came is told by the keys in the transcript, which you know the people of, and each person's
+    signature on that run. It says nothing of what anybody answered.
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study
@@ -275,6 +314,8 @@ def _came(results: Path, study: Study) -> set[str]:
         raise InputError(
             f"{results} is of study {quoted(folder.definition.name)}, not {quoted(study.name)}"
         )
+    if folder.file.study.digest != study.digest.hex():
+        raise InputError(f"{results} is of another version of study {quoted(study.name)}")
     try:
         text = (results / "transcript.jsonl").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

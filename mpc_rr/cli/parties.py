@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -72,6 +73,7 @@ from mpc_rr.protocols.collaborative_k_anonymity import LEAST_K_CHOICE
 from mpc_rr.protocols.collaborative_masking import CANDIDATES_CHOICE, DECIDE_CHOICE, MASK_CHOICE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.results.folder import (
+    Kept,
     check_folder,
     kept_meanwhile,
     party_result,
@@ -450,10 +452,15 @@ def _note_new_ledgers(state: Path | None, accounts: Sequence[Account]) -> None:
     )
 
 
-def explain_consent(means: Consent, *, as_json: bool) -> None:
-    """Say what taking part would mean; end with an error if this person must not."""
+def explain_consent(
+    means: Consent, *, as_json: bool, beside: Mapping[str, object] = MappingProxyType({})
+) -> None:
+    """Say what taking part would mean; end with an error if this person must not.
+
+    ``beside``: what else stands in the JSON.
+    """
     if as_json:
-        print_json(msgspec.to_builtins(means))
+        print_json(msgspec.to_builtins(means) | dict(beside))
     else:
         show_consent(Console(), means)
     if means.refused is not None:
@@ -578,14 +585,14 @@ def show_party_end(
     as_json: bool,
 ) -> None:
     """What a party has in the end: on disk, if it is to be there, and on the screen."""
-    with _kept(study, end, receipt_file(end), out, wish):
+    with _kept(study, end, receipt_file(end), out, wish) as kept:
         result, whole = _result_of(study, {name: end}, end, wish)
         if out is not None:
-            with deaf(), _or_printed(result):
+            with deaf():
+                result, whole = _written(result, whole, study, end, receipt_file(end), out)
                 if whole is None:
-                    write_party_result(result, end, out)
-                else:
-                    whole.write(receipt_file(end), out)
+                    with _or_printed(result):
+                        write_party_result(result, end, out, kept)
     if out is not None:
         own = "Your result" if whole is None else "The whole result"
         messages().print(f"{own} and receipt are in {out}", highlight=False, soft_wrap=True)
@@ -598,10 +605,10 @@ def _kept(
     beside: Mapping[str, str],
     out: Path | None,
     wish: Everything | None,
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[Kept]:
     """What is known here anyhow is on disk before what was handed out is looked at."""
     if end is None or out is None or wish is None:
-        return contextlib.nullcontext()
+        return contextlib.nullcontext(Kept())
     own = party_result(study, end)
     return kept_meanwhile({**published_files(own, own.publication), **beside}, out)
 
@@ -619,6 +626,24 @@ def _result_of(
     if whole.remark is not None:
         messages().print(f"[yellow]Note[/]: {escape(whole.remark)}", highlight=False)
     return whole.file, whole
+
+
+def _written(
+    result: PartyResult | ResultFile,
+    whole: Whole | None,
+    study: Study,
+    end: Ending,
+    beside: Mapping[str, str],
+    out: Path,
+) -> tuple[PartyResult | ResultFile, Whole | None]:
+    """Write the whole, if it is there; where that cannot be done the own result says so."""
+    if whole is None:
+        return result, None
+    try:
+        whole.write(beside, out)
+    except ResultsError as trouble:
+        return without_it(party_result(study, end), trouble), None
+    return result, whole
 
 
 def _show(study: Study, result: PartyResult | ResultFile, end: Ending, *, as_json: bool) -> None:
@@ -656,14 +681,15 @@ def show_host_end(
     finished = {name: end for name, end in ends.items() if isinstance(end, Ending)}
     best = min(finished.values(), key=lambda end: end.without_verdict, default=None)
     beside = receipt_files(ends) | without_result(study, ends)
-    with _kept(study, best, beside, out, wish):
+    with _kept(study, best, beside, out, wish) as kept:
         result, whole = (None, None) if best is None else _result_of(study, finished, best, wish)
         if out is not None:
-            with deaf(), _or_printed(result):
+            with deaf():
+                if result is not None and best is not None:
+                    result, whole = _written(result, whole, study, best, beside, out)
                 if whole is None:
-                    write_host_results(study, result, ends, out)
-                else:
-                    whole.write(beside, out)
+                    with _or_printed(result):
+                        write_host_results(study, result, ends, out, kept)
     if result is not None and best is not None:  # what one has heard, all have
         _show(study, result, best, as_json=as_json)
 

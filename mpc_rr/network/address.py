@@ -1,5 +1,6 @@
 """Where a broker is, and how to get there."""
 
+import ipaddress
 import re
 import ssl
 from importlib.util import find_spec
@@ -102,6 +103,11 @@ class BrokerUrl(msgspec.Struct, frozen=True):
         """This one and the others of the same broker."""
         return (msgspec.structs.replace(self, others=()), *self.others)
 
+    @property
+    def exposed(self) -> bool:
+        """Whether what is sent there goes over a network that others may read."""
+        return not (self.tls or is_loopback(self.host) or self.host.endswith(".onion"))
+
     def with_secrets(self) -> str:
         """The whole address, for whom it is meant: `parse` reads it."""
         return ",".join(node._with_secrets() for node in self.nodes)  # noqa: SLF001
@@ -135,6 +141,14 @@ class BrokerAddresses(msgspec.Struct, frozen=True):
 
     coordinator: BrokerUrl
     parties: BrokerUrl
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine is served."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _fingerprint(fragment: str, *, tls: bool, ca_file: Path | None) -> str | None:

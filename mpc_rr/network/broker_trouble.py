@@ -8,6 +8,7 @@ from aiomqtt.exceptions import MqttConnectError
 from mpc_rr.crypto.certificates import WrongCertificate
 from mpc_rr.errors import BrokerError, BrokerRefusal
 from mpc_rr.network.address import BrokerUrl
+from mpc_rr.network.rights import INVITATIONS
 
 SERVER_UNAVAILABLE = 3
 BAD_CREDENTIALS = frozenset({4, 5, 134, 135})
@@ -33,10 +34,14 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
             "certificate, ask for its address anew"
         )
     if isinstance(cause, ssl.SSLCertVerificationError):
+        advice = "name the authority that issued it with --broker-ca"
+        if url.ca_file is not None:
+            given = f"{url.ca_file}, which was given with --broker-ca, does not vouch for it"
+            advice = f"{given}: name the authority that issued it"
         return BrokerRefusal(
             f"the certificate of the broker at {url.where} is not to be trusted: "
-            f"{cause.verify_message or cause}; name the authority that issued it with --broker-ca, "
-            "or give the whole address as mpc-rr broker printed it, with #sha256=…"
+            f"{cause.verify_message or cause}; {advice}, or give the whole address as mpc-rr "
+            "broker printed it, with #sha256=…"
         )
     if isinstance(cause, ssl.SSLError) and not isinstance(cause, ENDED):
         return BrokerRefusal(
@@ -48,6 +53,11 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
 
 def _answered_no(url: BrokerUrl, error: MqttConnectError) -> BrokerError:
     code = number(error.rc)
+    if code in BAD_CREDENTIALS and url.user in INVITATIONS:
+        return BrokerRefusal(
+            f"the broker at {url.where} does not accept the invitation in this address: it is of "
+            "another broker, or of keys that it no longer has; ask for the address anew"
+        )
     if code in BAD_CREDENTIALS:
         return BrokerRefusal(
             f"the broker at {url.where} refused the user name or password; give them as "
@@ -62,11 +72,13 @@ def _no_answer(
     url: BrokerUrl, error: BaseException, cause: BaseException | None, waited_s: float
 ) -> str:
     silent = isinstance(error, TimeoutError) or "timed out" in str(error)
-    reason = f"no answer within {waited_s:g} s" if silent or not str(error) else str(error)
+    reason = f"no answer within {waited_s:.3g} s" if silent or not str(error) else str(error)
     through, hints = "", ["is it running, and is the address right?"]
     if url.proxy is not None:
         through = " through the proxy {}:{}".format(*url.proxy)
         hints.append("Is the proxy there, and does it speak SOCKS?")
+    if silent:
+        hints.append("Is it a broker at all, and not a web server, say?")
     hung_up = silent or isinstance(cause, ConnectionResetError) or "disconnect" in str(error)
     if url.tls:
         hints.append("Does it speak TLS? (mqtt:// is without)")

@@ -32,7 +32,7 @@ from mpc_rr.network.envelope import (
     Header,
     Message,
 )
-from mpc_rr.network.sealed import Opened, OtherVersion, Rejected, read, write
+from mpc_rr.network.sealed import Opened, OtherVersion, Reason, Rejected, read, write
 from mpc_rr.network.transport import AT_ONCE, Transport
 
 LOGGER = logging.getLogger("mpc_rr.rounds")
@@ -45,6 +45,8 @@ MESSAGES_OF_THE_LARGEST_KIND = 4
 MOST_PAUSES = 2
 """For so many pauses one may put off asking again, because others' messages are coming in or this
 process is slow: not longer, or whoever sends junk keeps lost messages lost."""
+ANEW = 0.75
+"""Who was cut off in a wait waits once more, for this part of it: others are waited for by then."""
 CLOCK_STEP_S = 1e-6
 """Less than this before a deadline is past it: a timer may not be able to wait for so little."""
 LOOK_S = 0.1
@@ -94,7 +96,9 @@ class Proof:
 class _Wait:
     """What `collect` is waiting for now."""
 
-    def __init__(self, session: str, step: str, senders: Iterable[str]) -> None:
+    def __init__(
+        self, session: str, step: str, senders: Iterable[str], *, timer: bool = False
+    ) -> None:
         self.session, self.step = session, step
         self.wanted = tuple(senders)
         self.missing = dict.fromkeys(self.wanted)
@@ -102,6 +106,8 @@ class _Wait:
         self.started = self.latest = asyncio.get_running_loop().time()
         self.asked_at = self.tried_at = self.started
         """When the missing were last asked, and when it was last thought of."""
+        self.may_begin_anew, self.anew_s, self.since = not timer, 0.0, self.started
+        """Once; then for so long, and since when."""
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
@@ -128,9 +134,14 @@ class _Wait:
 
     def deadline(self, timeout_s: float) -> float:
         """When this wait ends at the latest, as things stand."""
-        last = self.started + timeout_s
+        last = self.since + (self.anew_s or timeout_s)
         enough = 0 < len(self.missing) <= self.spared
         return min(last, self.latest + self.stragglers_s) if enough else last
+
+    def begin_anew(self, timeout_s: float, now: float) -> None:
+        """Wait once more: who is missing may have spoken, and is asked again."""
+        self.may_begin_anew, self.anew_s = False, ANEW * timeout_s
+        self.since = self.latest = now
 
 
 class Mailbox:
@@ -159,7 +170,7 @@ class Mailbox:
         """For a coordinator: shares as they are now, for people to watch, and a line about them."""
         self.keys_digest: bytes = b""
         """For a party: the digest of the roster from which it has the keys."""
-        self.rejected: Counter[str] = Counter()
+        self.rejected: Counter[Reason] = Counter()
         self.traffic: dict[tuple[str, str, str], Traffic] = {}
         """By (session, step, peer)."""
         self.messages = self.bytes = 0
@@ -313,7 +324,7 @@ class Mailbox:
 
         A party that knows its coordinator asks it for ``step`` meanwhile.
         """
-        await self._until_done(_Wait(session, step, (COORDINATOR,)), timeout_s)
+        await self._until_done(_Wait(session, step, (COORDINATOR,), timer=True), timeout_s)
 
     def interrupt(self, news: Exception, *, before_others: bool = False) -> None:
         """Raise ``news`` in the coroutine that waits, now or when it next waits."""
@@ -409,7 +420,12 @@ class Mailbox:
                     return
                 left_s = wait.deadline(timeout_s) - loop.time()
                 if left_s <= CLOCK_STEP_S:
-                    raise self.silence(wait.missing, wait.step, timeout_s, wait.started)
+                    if wait.may_begin_anew and self.transport.cut_off(wait.since) is not None:
+                        wait.begin_anew(timeout_s, loop.time())
+                        continue
+                    raise self.silence(
+                        wait.missing, wait.step, timeout_s + wait.anew_s, wait.started, wait.since
+                    )
                 quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
                 if quiet_s <= CLOCK_STEP_S:
                     self._ask_all(wait, late_s=-quiet_s)
@@ -419,18 +435,26 @@ class Mailbox:
             self._wait = None
 
     def silence(
-        self, missing: Collection[str], step: str, waited_s: float, since: float
+        self,
+        missing: Collection[str],
+        step: str,
+        waited_s: float,
+        since: float,
+        anew: float | None = None,
     ) -> Dropout:
         """Who did not write; and if it is we who could not hear, that.
 
-        In a flood of others' messages nobody is silent of whom it could be known.
+        In a flood of others' messages, or without a connection, nobody is silent of whom it could
+        be known. ``anew``: when the wait began anew; what was before is told, and no reason.
         """
+        latest = since if anew is None else anew
+        unheard = self.transport.cut_off(latest) or self.transport.crowded(latest)
         cut_off, crowded = self.transport.cut_off(since), self.transport.crowded(since)
         but = "".join(f"; {why}" for why in (crowded, cut_off) if why)
-        where = f"for step {step!r} within {waited_s:g} s{but}"
-        if crowded is None:
-            return Dropout(f"{listing(missing)} sent nothing {where}", missing)
-        return Unheard(f"{listing(missing)} could not be heard {where}", missing)
+        where = f"for step {step!r} within {waited_s:g} s"
+        if unheard is None:
+            return Dropout(f"{listing(missing)} sent nothing {where}{but}", missing)
+        return Unheard(f"{listing(missing)} could not be heard {where}{but}", missing)
 
     @staticmethod
     async def _woken(wait: _Wait, timeout_s: float) -> None:

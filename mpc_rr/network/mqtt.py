@@ -78,6 +78,8 @@ KEEPALIVE_S = 10
 a line that is dead, and that nobody has hung up, is noticed after 20 s; a round has 60 s unless a
 study says otherwise. A broker takes a client for dead that is silent for half as long again."""
 ABANDON_S = 1.0
+LAST_TRY_S = 1.0
+"""The last attempt at a first connection has at least so long, though the lobby may close."""
 PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 STEADY_S = 10.0
 """A connection that has lasted so long is a good one: the next pause is short again."""
@@ -252,7 +254,7 @@ class MqttConnection:
         deadline = started + self._lobby_s
         while True:
             try:
-                client = await self._connect()
+                client = await self._connect(max(deadline - loop.time(), LAST_TRY_S))
             except BrokerError as error:
                 self._outages = deque([_Outage(started, math.inf, str(error))], maxlen=OUTAGES)
                 if isinstance(error, BrokerRefusal):
@@ -269,29 +271,29 @@ class MqttConnection:
                     self._back("at last")
                 return client
 
-    async def _connect(self) -> aiomqtt.Client:
-        """Connect to the first node that answers."""
+    async def _connect(self, left_s: float = math.inf) -> aiomqtt.Client:
+        """Connect to the first node that answers, within what is left of the time for it."""
         for _ in range(len(self._nodes) - 1):
             try:
-                return await self._connect_to_node()
+                return await self._connect_to_node(min(CONNECT_TIMEOUT_S, left_s))
             except BrokerError:
                 self._nodes.rotate(-1)
-        return await self._connect_to_node()
+        return await self._connect_to_node(min(CONNECT_TIMEOUT_S, left_s))
 
-    async def _connect_to_node(self) -> aiomqtt.Client:
+    async def _connect_to_node(self, timeout_s: float) -> aiomqtt.Client:
         client = self._new_client()
         connecting = asyncio.ensure_future(client.__aenter__())
         try:
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(timeout_s):
                 await asyncio.shield(connecting)
         except asyncio.CancelledError:
             await _abandon(client, connecting)
             raise
         except TimeoutError as error:
             await _abandon(client, connecting)
-            raise not_connected(self._url, error, CONNECT_TIMEOUT_S) from None
+            raise not_connected(self._url, error, timeout_s) from None
         except (aiomqtt.MqttError, OSError, ValueError) as error:
-            raise not_connected(self._url, error, CONNECT_TIMEOUT_S) from None
+            raise not_connected(self._url, error, timeout_s) from None
         try:
             await self._subscribe(client)
         except BaseException:

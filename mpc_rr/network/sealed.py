@@ -7,6 +7,7 @@ pass here is counted under its reason and thrown away; it never reaches a protoc
 import functools
 import hashlib
 from collections.abc import Collection
+from typing import Literal
 
 import msgspec
 
@@ -31,10 +32,18 @@ _signed_decoder = msgspec.msgpack.Decoder(SignedEnvelope)
 _envelope_decoder = msgspec.msgpack.Decoder(Envelope)
 
 
-class Rejected(Exception):
-    """A message that is thrown away. ``reason`` is one of a few fixed words, to be counted."""
+Reason = Literal[
+    "oversized", "malformed", "other version", "other study", "other run", "misdirected",
+    "unknown sender", "bad signature", "duplicate", "contradiction", "other session", "flooding",
+    "not the coordinator", "other coordinator", "other mailbox", "no pass", "internal error",
+]  # fmt: skip
+"""Why messages are thrown away (docs/wire.md)."""
 
-    def __init__(self, reason: str) -> None:
+
+class Rejected(Exception):
+    """A message that is thrown away, and counted under its ``reason``."""
+
+    def __init__(self, reason: Reason) -> None:
         super().__init__(reason)
         self.reason = reason
 

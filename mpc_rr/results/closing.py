@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, RUN_BYTES, VERDICT_SESSION, decode
-from mpc_rr.network.sealed import Opened, Rejected, read
+from mpc_rr.network.sealed import Opened, Reason, Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.publication.parts import Absence
 from mpc_rr.results.format import pretty
@@ -40,7 +40,7 @@ class Closing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     transport: str
     seed: str | None
     absent: tuple[Absence, ...]
-    rejected_messages: dict[str, int]
+    rejected_messages: dict[Reason, int]
     files: dict[str, bytes]
     """SHA-256 of further files; none in the statement that parties are given."""
 

@@ -164,6 +164,42 @@ class Safe:
             raise CutShort(f"interrupted; {self.what_is_there}") from None
 
 
+class NotWritten(ResultsError):
+    """A folder could not be written: where, and why not."""
+
+    def __init__(self, folder: Path, reason: str | None, rest: str = "") -> None:
+        super().__init__(f"the results could not be written to {folder}: {reason}{rest}")
+        self.reason = reason
+
+
+class Kept:
+    """Files beside the folder that they are for, until there is more to write, or for good."""
+
+    def __init__(self, place: "_Making | None" = None) -> None:
+        self._place = place
+
+    def write(self, files: Mapping[str, str | bytes], folder: Path) -> None:
+        """Write them as the folder: where they are kept already they get its name, and need no more
+        room. What of them is not the same by now and has no room stays as it was kept."""
+        place = self._place
+        if place is None:
+            write_folder(files, folder)
+            return
+        for name, content in files.items():
+            with contextlib.suppress(OSError):
+                place.replace(name, content)
+        try:
+            place.appear()
+        except OSError as error:
+            there = f"; what is known here is in {place.path}"
+            raise NotWritten(folder, error.strerror, there) from None
+
+    def remove(self) -> None:
+        """They are no longer needed."""
+        if self._place is not None:
+            shutil.rmtree(self._place.path, ignore_errors=True)
+
+
 def _received(result: StudyResult) -> tuple[dict[str, str], ResultFile]:
     """What was received, as files, of which the last says that nothing is computed of it yet."""
     outcome, transcript = result.outcome, transcript_lines(result.outcome.transcript)
@@ -220,10 +256,12 @@ def party_result(
     )
 
 
-def write_party_result(result: PartyResult | ResultFile, ending: Ending, folder: Path) -> None:
+def write_party_result(
+    result: PartyResult | ResultFile, ending: Ending, folder: Path, kept: Kept | None = None
+) -> None:
     """Write what a party has in the end; `ResultsError` if that fails."""
     files = published_files(result, result.publication)
-    write_folder(files | receipt_file(ending), folder)
+    (kept or Kept()).write(files | receipt_file(ending), folder)
 
 
 def receipt_file(end: Ending | MpcRrError) -> dict[str, str]:
@@ -250,10 +288,11 @@ def write_host_results(
     result: PartyResult | ResultFile | None,
     ends: Mapping[str, Ending | MpcRrError],
     folder: Path,
+    kept: Kept | None = None,
 ) -> None:
     """Write what the parties of a host have in the end: the result, and a receipt of each."""
     files = {} if result is None else published_files(result, result.publication)
-    write_folder(files | receipt_files(ends) | without_result(study, ends), folder)
+    (kept or Kept()).write(files | receipt_files(ends) | without_result(study, ends), folder)
 
 
 def without_result(study: Study, ends: Mapping[str, Ending | MpcRrError]) -> dict[str, str]:
@@ -270,19 +309,20 @@ def write_folder(files: Mapping[str, str | bytes], folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def kept_meanwhile(files: Mapping[str, str | bytes], folder: Path) -> Iterator[None]:
-    """Keep files beside a folder until it is written: should this process be killed, they stay."""
+def kept_meanwhile(files: Mapping[str, str | bytes], folder: Path) -> Iterator[Kept]:
+    """Keep files beside a folder until it is written: whatever happens until then, they stay."""
     place = None
     try:
         place = _Making.beside(folder)
         place.write(files, durably=True)
     except OSError as error:
         LOGGER.warning("nothing can be kept beside %s meanwhile: %s", folder, error.strerror)
-    try:
-        yield
-    finally:
         if place is not None:
             shutil.rmtree(place.path, ignore_errors=True)
+            place = None
+    kept = Kept(place)
+    yield kept
+    kept.remove()
 
 
 @dataclass
@@ -326,6 +366,24 @@ class _Making:
             for place in (self.path, self.path.parent):
                 flush_folder(place)
 
+    def replace(self, name: str, content: str | bytes) -> None:
+        """Write a file again if it is another by now; it is always there, old or new."""
+        path, raw = self.path / name, content.encode() if isinstance(content, str) else content
+        if path.is_file() and path.read_bytes() == raw:
+            return
+        new = path.with_name(f"{path.name}{UNFINISHED}")
+        try:
+            new.write_bytes(raw)
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+
+    def appear(self) -> None:
+        """Get the name that is wanted."""
+        with contextlib.suppress(OSError):
+            self.wanted.rmdir()  # it may be there if it is empty; Windows would not replace it
+        self.path.rename(self.wanted)
+
     def take_the_place_of(self, other: "_Making") -> None:
         """Be there instead of what was written earlier; one of the two is always there."""
         shutil.rmtree(other.path, ignore_errors=True)
@@ -347,9 +405,7 @@ def in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
     try:
         place = _Making.beside(folder)
         yield place
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # it may be there if it is empty; Windows would not replace it
-        place.path.rename(folder)
+        place.appear()
     except OSError as error:
         rest = ""
         if place is not None and place.keep:
@@ -358,9 +414,7 @@ def in_the_making(folder: Path, safe: Safe | None = None) -> Iterator[_Making]:
             shutil.rmtree(place.path, ignore_errors=True)
         if not rest and safe is not None:
             rest = f"; {safe.what_is_there}"
-        raise ResultsError(
-            f"the results could not be written to {folder}: {error.strerror}{rest}"
-        ) from None
+        raise NotWritten(folder, error.strerror, rest) from None
     except ResultsError:
         if place is not None and not place.keep:
             shutil.rmtree(place.path, ignore_errors=True)

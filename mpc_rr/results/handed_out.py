@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from mpc_rr.agents.handing_out import Everything, Said
+from mpc_rr.agents.handing_out import Everything, Said, most_closing_bytes, most_messages
 from mpc_rr.errors import MpcRrError, ResultsError, listing, one_line
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, Header
 from mpc_rr.network.lifecycle import Roster
@@ -24,6 +24,7 @@ from mpc_rr.publication.parts import Note, Publication
 from mpc_rr.results.closing import CLOSING, Closing, closing_text, read_closing, sha256_of
 from mpc_rr.results.folder import (
     NOT_COMPUTED,
+    NotWritten,
     admission_of,
     protocol_head,
     published_files,
@@ -36,6 +37,8 @@ from mpc_rr.results.transcript import transcript_lines
 from mpc_rr.results.verification import replay, verify
 from mpc_rr.study.definition import Study, study_json
 
+LONGEST_REASON = 1000
+"""In characters: why a party is absent is said in a line."""
 NOT_HERE = (
     "All that was said was asked for (--everything), and is not here: {}. What stands here is what "
     "this side knows by itself."
@@ -63,8 +66,11 @@ class Whole:
         return NOT_IN_IT.format(listing(self.not_in_it)) if self.not_in_it else None
 
     def write(self, beside: Mapping[str, str], folder: Path) -> None:
-        """Write it, with the parties' own files; `ResultsError` if that fails."""
-        write_folder({**self.files, **beside}, folder)
+        """Write it, with the parties' own files; `ResultsError` says why that cannot be done."""
+        try:
+            write_folder({**self.files, **beside}, folder)
+        except NotWritten as fault:
+            raise ResultsError(f"it could not be written ({fault.reason})") from None
 
 
 def whole_result(study: Study, everything: Everything, ends: Mapping[str, Ending]) -> Whole:
@@ -77,11 +83,16 @@ def whole_result(study: Study, everything: Everything, ends: Mapping[str, Ending
     if said is None:
         raise ResultsError(everything.trouble)
     try:
+        _check_size(study, said)
         not_in_it = _compared(study, said, everything.run, ends)
         files, file = _followed(study, said, everything)
     except (DoesNotHold, ValueError) as error:
         raise ResultsError(
             f"what the coordinator handed out is not what it had announced: {error}"
+        ) from None
+    except NotWritten as fault:
+        raise ResultsError(
+            f"it could not be checked: temporary files could not be written ({fault.reason})"
         ) from None
     except ResultsError:
         raise
@@ -93,10 +104,27 @@ def whole_result(study: Study, everything: Everything, ends: Mapping[str, Ending
     return Whole(file, files, not_in_it)
 
 
+def _check_size(study: Study, said: Said) -> None:
+    """Of what was signed by one that lies, no more is looked at than an honest one has to say."""
+    if len(said.closing) > most_closing_bytes(study):
+        raise ValueError(f"its closing statement has {len(said.closing):,} bytes")
+    most, count = most_messages(study), len(said.transcript)
+    if count > most:
+        raise ValueError(f"it has {count:,} messages; of this study there are at most {most:,}")
+    largest = max(map(len, said.transcript), default=0)
+    if largest > study.largest_message_bytes:
+        raise ValueError(f"a message in it has {largest:,} bytes, more than any of this study")
+
+
 def _compared(study: Study, said: Said, run: bytes, ends: Mapping[str, Ending]) -> tuple[str, ...]:
     """Whose own words are not in it. What these parties heard of the coordinator must be."""
+    spoken = set[tuple[str, str, str]]()
     for raw in said.transcript:
-        _header(raw, study, run)
+        header = _header(raw, study, run)
+        here = (header.session, header.step, header.sender)
+        if here in spoken:
+            raise ValueError(f"{header.sender} speaks twice in step {header.step!r}")
+        spoken.add(here)
     handed_out = frozenset(said.transcript)
     missing = [
         (name, _header(raw, study, run))
@@ -132,6 +160,7 @@ def _followed(
                 f"the coordinator's program is newer: its results follow rules {closing.rules}, "
                 f"and this program knows up to {RULES}"
             )
+        _check_absent(study, closing)
     file = _file(study, said, everything, closing, files["transcript.jsonl"])
     with tempfile.TemporaryDirectory() as scratch:
         draft, whole = Path(scratch) / "draft", Path(scratch) / "whole"
@@ -148,11 +177,21 @@ def _followed(
     return files, file
 
 
+def _check_absent(study: Study, closing: Closing) -> None:
+    longest = max((len(absence.reason) for absence in closing.absent), default=0)
+    if len(closing.absent) > study.parties.count or longest > LONGEST_REASON:
+        raise ValueError(
+            f"its closing statement names {len(closing.absent):,} absent parties, with reasons of "
+            f"up to {longest:,} characters"
+        )
+
+
 def _file(
     study: Study, said: Said, everything: Everything, closing: Closing | None, transcript: str
 ) -> ResultFile:
     """``result.json``, with nothing computed yet."""
     seed = None if closing is None or closing.seed is None else int(closing.seed)
+    rejected = {} if closing is None else {str(w): n for w, n in closing.rejected_messages.items()}
     run = everything.run
     return ResultFile(
         rules=RULES,
@@ -168,7 +207,7 @@ def _file(
         transcript=TranscriptHead(
             messages=len(said.transcript), digest=sha256_of(transcript).hex()
         ),
-        rejected_messages={} if closing is None else closing.rejected_messages,
+        rejected_messages=rejected,
         publication=Publication(notes=(NOT_COMPUTED,)),
     )
 

@@ -9,7 +9,13 @@ import binascii
 import json
 from dataclasses import dataclass
 
-from mpc_rr.agents.roster import roster_digest, roster_fault, run_id, session_name
+from mpc_rr.agents.roster import (
+    member_pass_fault,
+    roster_digest,
+    roster_fault,
+    run_id,
+    session_name,
+)
 from mpc_rr.errors import InputError, MpcRrError, listing
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, RUN_BYTES
 from mpc_rr.network.lifecycle import Invitation, Join, Opening, Roster, RosterSeen, ShowPass
@@ -65,13 +71,36 @@ def read_lines(name: str, rows: list[str], study: Study) -> list[Line]:
 
 
 def persons_in(text: str, study: Study) -> set[bytes]:
-    """The keys of the persons whose passes a transcript has; `InputError` if it is none."""
+    """The keys of the persons who joined a run of this very study with a pass of its registrar.
+
+    `InputError` if a transcript does not show that: nothing in it is believed unsigned.
+    """
     try:
-        lines = read_lines("transcript.jsonl", rows_of(text), study)
-        shown = [line.message(ShowPass).shown for line in lines if line.place[1] == ShowPass.step]
+        transcript = StudyTranscript(
+            read_lines("transcript.jsonl", rows_of(text), study), study=study
+        )
+        if not any(line.place[1] in (Join.step, ShowPass.step) for line in transcript.lines):
+            return set()  # it ended before the roster was closed
+        check_joins(transcript)
+        check_signatures(transcript)
+        return {
+            _person(transcript, line)
+            for line in transcript.at(LOBBY_SESSION, ShowPass.step).values()
+        }
     except DoesNotHold as error:
-        raise InputError(str(error)) from None
-    return {one.person for one in shown}
+        raise InputError(f"{error}; who came cannot be told") from None
+
+
+def _person(transcript: StudyTranscript, line: Line) -> bytes:
+    """Whose pass somebody showed who joined."""
+    message, study = line.message(ShowPass), transcript.study
+    if message.identity != transcript.keys[line.place[2]]:
+        raise line.wrong("it is for other keys than those that joined")
+    known = (study, transcript.run, (), message.identity)
+    fault = member_pass_fault(*known, message.shown)
+    if fault is not None:
+        raise line.wrong(fault)
+    return message.shown.person
 
 
 def check_joins(transcript: StudyTranscript) -> None:

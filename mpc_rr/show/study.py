@@ -12,6 +12,7 @@ from rich.text import Text
 from mpc_rr.agents.consent import Consent, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
+from mpc_rr.network.address import BrokerUrl
 from mpc_rr.privacy.disclosures import as_long_as
 from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
 from mpc_rr.privacy.sentences import becomes, in_all, in_words
@@ -23,6 +24,7 @@ from mpc_rr.show.wrapping import wrapped
 from mpc_rr.study.file import Scenario
 
 INDENT, HANGING = 4, 2
+MOST_PLACES = 3
 """So far from the edge others' words begin: what begins at the edge is ours."""
 
 
@@ -79,6 +81,27 @@ def show_consent(console: Console, means: Consent) -> None:
     if means.spent_before != 0 or budgets:
         within = f" Your budget: {budgets}." if budgets else ""
         _tell(console, f"{_spent(means)}{_one_answer(means)}{_if(means)}.{within}")
+
+
+def show_venue(console: Console, broker: BrokerUrl, coordinator: str) -> None:
+    """Where a study takes place, as an invitation says: it may have been altered on its way."""
+    places = [f"{node.where} ({'with' if node.tls else 'without'} TLS)" for node in broker.nodes]
+    more = f" and {len(places) - MOST_PLACES:,} more" if len(places) > MOST_PLACES else ""
+    _tell(console, "Where it takes place, as your invitation says:")
+    console.print(indented(console, f"broker: {', '.join(places[:MOST_PLACES])}{more}"))
+    console.print(indented(console, f"coordinator: {coordinator}"))
+    _tell(
+        console,
+        "Whoever can alter your invitation can alter these. If it came by a way that others can "
+        "write to, compare them with what whoever asks you says elsewhere.",
+    )
+    if any(node.exposed for node in broker.nodes):
+        _tell(
+            console,
+            "There is no TLS on the way: whoever is on it sees that you take part, and can read "
+            "what is not sealed.",
+            "Warning",
+        )
 
 
 def _tell_each_answer(console: Console, means: Consent) -> None:

@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ import paho.mqtt.client as paho
 import processes
 import pytest
 import ready_brokers
+from aiomqtt.exceptions import MqttConnectError
 from paho.mqtt.enums import CallbackAPIVersion
 
 from mpc_rr.errors import BrokerError
@@ -21,6 +23,7 @@ from mpc_rr.network import broker as broker_module
 from mpc_rr.network import broker_guard, mqtt, rights
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_broker, serve_broker
+from mpc_rr.network.broker_trouble import not_connected
 from mpc_rr.network.envelope import COORDINATOR, EVERYONE
 from mpc_rr.network.mqtt import MqttConnection
 from mpc_rr.randomness import SystemRandomness
@@ -232,6 +235,42 @@ async def test_a_broker_that_accepts_but_never_speaks_is_given_up(monkeypatch):
         with pytest.raises(BrokerError, match=r"no answer within 0\.5 s"):
             async with connection(url).open():
                 pass
+
+
+async def test_a_first_connection_is_tried_no_longer_than_the_lobby_is_open():
+    """A party that had tried for six seconds said that there was no answer within ten."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        url = BrokerUrl("127.0.0.1", mute.getsockname()[1])
+        carrier = MqttConnection(
+            url, "s", SystemRandomness(), size_limit=1000, coordinator=False, lobby_s=1.5,
+            longest_wait_s=5.0,
+        )  # fmt: skip
+        with pytest.raises(BrokerError) as raised:
+            async with carrier.open():
+                pass
+    assert "no answer within 1.5 s; " in str(raised.value)
+    assert "Is it a broker at all, and not a web server, say?" in str(raised.value)
+    assert str(raised.value).endswith("(tried for 1.5 s)")
+
+
+@pytest.mark.parametrize("rc", [4, 135])
+def test_what_is_advised_fits_what_was_given(rc, tmp_path):
+    def told(url, error):
+        return str(not_connected(url, error, 1.0))
+
+    url = BrokerUrl("h", 1, tls=True, ca_file=tmp_path / "office.pem")
+    untrusted = ssl.SSLCertVerificationError(1, "self-signed certificate")
+    untrusted.verify_message = "self-signed certificate"
+    assert "office.pem, which was given with --broker-ca, does not vouch for it" in told(
+        url, untrusted
+    )
+    url = msgspec.structs.replace(url, ca_file=None)
+    assert "name the authority that issued it with --broker-ca" in told(url, untrusted)
+    refused = MqttConnectError(rc)
+    assert "give them as mqtt://user:password@host:port" in told(url, refused)
+    invited = msgspec.structs.replace(url, user=rights.PARTY_INVITATION, password="x")
+    assert "ask for the address anew" in told(invited, refused)
+    assert "password" not in told(invited, refused)
 
 
 async def test_wrong_credentials_are_told_without_showing_them(nats):

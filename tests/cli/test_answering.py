@@ -1,15 +1,23 @@
 """Invited people take part: asked in words, told what they would disclose, and shown the result."""
 
+import base64
+import csv
 import json
 import stat
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from cli_helpers import assert_one_line, coordinate, mpc_rr, start
 from terminals import AtTerminal
 
 from mpc_rr.agents.invitation import StudyInvitation
+from mpc_rr.cli import admissions, inviting
+from mpc_rr.errors import InputError
+from mpc_rr.network.envelope import Envelope, SignedEnvelope, decode, encode
+from mpc_rr.network.lifecycle import ShowPass
+from mpc_rr.results.transcript import transcript_lines
 
 STUDY = """
 title = "Gardens"
@@ -239,7 +247,7 @@ def test_people_are_invited_once_unless_their_admission_is_replaced(here, admitt
     assert invite(here, admitting, *all_three(admitting))[0] == 0
     code, out, err = invite(here, admitting, *all_three(admitting))
     assert code == 0
-    assert "0 invitations" in out
+    assert out == f"{admitting / 'letters'}: 0 invitations\n"
     assert "3 people were admitted before" in err
     code, _, err = invite(
         here, admitting, "--registrar", admitting / "registrar.key", "--person", "Bob  Ray",
@@ -257,6 +265,46 @@ def test_people_are_invited_once_unless_their_admission_is_replaced(here, admitt
     )
     assert code == 0
     assert "3 admitted, 1 withdrawn" in out
+
+
+@pytest.mark.parametrize("when", ["second letter", "list", "register"])
+@pytest.mark.parametrize("how", [KeyboardInterrupt(), InputError("no room")])
+def test_nobody_is_admitted_whose_invitation_is_nowhere(here, admitting, when, how, monkeypatch):
+    """After Ctrl-C while they were written people stood in the register, and could not be invited
+    again without withdrawing what they had never been given."""
+    write, names = inviting.write_whole, []
+
+    def stopped(file, content):
+        names.append(file.name)
+        if (when, len(names)) in (("second letter", 2), ("list", 4)):
+            raise how
+        write(file, content)
+
+    def not_kept(*_):
+        raise how
+
+    monkeypatch.setattr(inviting, "write_whole", stopped)
+    if when == "register":
+        monkeypatch.setattr(admissions, "write_whole", not_kept)
+    assert invite(here, admitting, *all_three(admitting))[0] in (2, 130)
+    monkeypatch.undo()
+    assert listed(here, admitting) == {}
+    assert not list((admitting / "letters").iterdir())
+    code, out, _ = invite(here, admitting, *all_three(admitting))
+    assert (code, len(list((admitting / "letters").iterdir()))) == (0, 4)
+    assert "3 invitations; invitations.csv says whose each is" in out
+
+
+def test_what_was_made_beside_them_meanwhile_is_not_written_over(here, admitting, monkeypatch):
+    letters = admitting / "letters"
+    letters.mkdir()
+    (letters / "0001-Somebody.txt").write_text("theirs")
+    (letters / "invitations.csv").write_text("person,person_key,file\nSomebody,00,0001.txt\n")
+    assert invite(here, admitting, *all_three(admitting))[0] == 0
+    assert (letters / "0001-Somebody.txt").read_text() == "theirs"
+    rows = (letters / "invitations.csv").read_text().splitlines()
+    assert [row.split(",")[0] for row in rows[1:]] == ["Somebody", "Ann Lee", "Bob Ray", "Cem Öz"]
+    assert all((letters / row.split(",")[2]).exists() for row in rows[2:])
 
 
 def test_a_list_of_people_who_look_alike_admits_nobody(here, admitting):
@@ -305,3 +353,123 @@ def test_where_nobody_can_be_asked_answers_and_consent_must_be_given(here, study
     code, _, err = mpc_rr("answer", file, "--language", "fr")
     assert code == 2
     assert_one_line(err, "the study has no words in 'fr'")
+
+
+# ── Where it takes place ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("address", "says", "warned"),
+    [
+        ("mqtt://127.0.0.1:1", "broker: 127.0.0.1:1 (without TLS)", False),
+        ("mqtt://192.0.2.7:1883", "broker: 192.0.2.7:1883 (without TLS)", True),
+        ("mqtts://office.example#sha256=" + "ab" * 32, "office.example:8883 (with TLS)", False),
+        (",".join(f"mqtts://n{k}.example" for k in range(5)), "8883 (with TLS) and 2 more", False),
+    ],
+)  # fmt: skip
+def test_respondents_are_told_where_their_answers_would_go(here, study, address, says, warned):
+    """An invitation that was altered on its way led to another broker, and nothing showed it."""
+    assert invite(here, study, address=address)[0] == 0
+    file, ledger = study / "letters" / "invitation.txt", study / "ledger"
+    code, out, err = here("answer", file, "--explain", "--state", ledger)
+    assert code == 0, err
+    shown = " ".join(out.split())
+    assert says in shown
+    assert f"coordinator: {BOSS}" in shown
+    assert ("There is no TLS on the way" in shown) == warned
+    code, out, _ = here("answer", file, "--explain", "--state", ledger, "--json")
+    told = json.loads(out)
+    assert told["coordinator"] == BOSS
+    assert told["brokers"][0].startswith(address.split(",")[0].partition("#")[0])
+    code, _, err = here("answer", file, "--state", ledger, "--answers", study / "me.json")
+    assert says in " ".join(err.split())  # before consent is asked for
+
+
+# ── Who came ───────────────────────────────────────────────────────────────────────────────────
+
+
+RECORDED = """title = "Recorded"
+registrar = "{}"
+study = "recorded"
+[schema.a]
+categories = ["x", "y"]
+[schema.b]
+categories = ["p", "q"]
+[protocol]
+name = "rr_independent"
+epsilon = 2.0
+[parties]
+count = 4
+minimum = 4
+"""
+
+
+@pytest.fixture
+def recorded(here, tmp_path):
+    """A simulated run with a registrar, and the lines of its transcript."""
+    code, line, _ = here("registrar", "new", tmp_path / "registrar.key")
+    assert code == 0
+    (tmp_path / "study.toml").write_text(RECORDED.format(line.split('"')[1]))
+    (tmp_path / "people.csv").write_text("a,b\n" + "x,p\ny,q\n" * 2)
+    code, _, err = here(
+        "run", tmp_path / "study.toml", "--data", tmp_path / "people.csv", "--registrar",
+        tmp_path / "registrar.key", "--transport", "memory", "--seed", 3, "--out",
+        tmp_path / "results",
+    )  # fmt: skip
+    assert code == 0, err
+    return tmp_path
+
+
+def changed_pass(raw, **changes):
+    """A line that shows another pass; whoever changes it cannot sign it."""
+    signed = msgspec.msgpack.decode(raw, type=SignedEnvelope)
+    envelope = decode(signed.envelope, Envelope)
+    message = decode(envelope.body, ShowPass)
+    message = msgspec.structs.replace(
+        message, shown=msgspec.structs.replace(message.shown, **changes)
+    )
+    envelope = msgspec.structs.replace(envelope, body=encode(message))
+    return encode(msgspec.structs.replace(signed, envelope=encode(envelope)))
+
+
+@pytest.mark.parametrize("resigned", [False, True])
+def test_nobody_is_told_to_have_come_whose_signature_is_not_there(
+    here, recorded, resigned, monkeypatch
+):
+    """A line that somebody had put into the transcript, unsigned, made an absent person "came"."""
+    code, _, err = here(
+        "invite", recorded / "study.toml", "--broker", ADDRESS, "--coordinator", BOSS, "--out",
+        recorded / "letters", "--registrar", recorded / "registrar.key", "--person", "Jane Doe",
+    )  # fmt: skip
+    assert code == 0, err
+    results = recorded / "results"
+    assert listed(here, recorded, "--results", results)["Jane Doe"] == "has not come"
+    if resigned:  # by a coordinator that keeps the parties' keys, say: it still lacks Jane's
+        monkeypatch.setattr("mpc_rr.results.recorded.check_signatures", lambda _: None)
+    with (recorded / "letters" / "invitations.csv").open(newline="") as file:
+        jane = bytes.fromhex(next(csv.DictReader(file))["person_key"])
+    raws = [
+        base64.b64decode(json.loads(line)["envelope"])
+        for line in (results / "transcript.jsonl").read_text().splitlines()
+    ]
+    place = next(n for n, raw in enumerate(raws) if b"\xa4pass" in raw)
+    raws[place] = changed_pass(raws[place], person=jane)
+    (results / "transcript.jsonl").write_text(transcript_lines(raws))
+    code, out, err = here(
+        "registrar", "list", recorded / "study.toml", "--key", recorded / "registrar.key",
+        "--results", results,
+    )  # fmt: skip
+    assert (code, out) == (2, "")
+    assert_one_line(err, "transcript.jsonl, line ", "; who came cannot be told")
+    assert ("registrar" if resigned else "its signature is not ") in err
+
+
+def test_who_came_to_another_version_of_a_study_is_not_told(here, recorded):
+    file = recorded / "study.toml"
+    file.write_text(file.read_text().replace("epsilon = 2.0", "epsilon = 3.0"))
+    code, _, err = here(
+        "registrar", "list", file, "--key", recorded / "registrar.key", "--results",
+        recorded / "results",
+    )  # fmt: skip
+    assert code == 2
+    assert_one_line(err, "results is of another version of study")

@@ -222,7 +222,7 @@ def test_a_refusal_that_may_pass_has_its_time_from_when_it_began(monkeypatch, re
 
     async def main():
         carrier = connection(lobby_s=200)
-        monkeypatch.setattr(carrier, "_connect", lambda: connect(carrier))
+        monkeypatch.setattr(carrier, "_connect", lambda _: connect(carrier))
         return await carrier._first_connection()
 
     if admitted:

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import re
+from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -17,6 +20,9 @@ from mpc_rr.agents.handing_out import (
     QUIET_S,
     Everything,
     Said,
+    most_bytes,
+    most_closing_bytes,
+    most_messages,
 )
 from mpc_rr.agents.party import Party
 from mpc_rr.agents.terms import Terms
@@ -26,11 +32,13 @@ from mpc_rr.network.envelope import COORDINATOR, Envelope, SignedEnvelope, decod
 from mpc_rr.network.lifecycle import TranscriptPiece, TranscriptWanted
 from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
+from mpc_rr.network.sealed import Reason
 from mpc_rr.network.transport import Arrival
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.ending import Ending
+from mpc_rr.publication.parts import Absence
 from mpc_rr.publication.reports import AnsweredOne
 from mpc_rr.results.asking import ask
 from mpc_rr.results.closing import close, for_parties
@@ -384,6 +392,68 @@ def test_what_is_not_what_was_announced_is_not_used(coordinator, says):
     assert str(trouble.value) in own.publication.notes[-1].text
 
 
+def stating(**changes):
+    """A coordinator that makes another closing statement for parties."""
+
+    class Stating(Closing):
+        def __init__(self, *args):
+            super().__init__(*args)
+            honest = self.closing
+
+            def closing(ended, sign):
+                def changed(step, statement):
+                    return sign(step, msgspec.structs.replace(statement, **changes))
+
+                return honest(ended, changed)
+
+            self.closing = closing
+
+    return Stating
+
+
+def absent(number, reason="a reason"):
+    return tuple(Absence(party=f"p{k}", how="silent", reason=reason) for k in range(number))
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "says"),
+    [
+        (stating(rejected_messages={"invented": 1}), "not what it had announced"),
+        (stating(rejected_messages={"x" * 200_000: 1}), "statement has 200,"),
+        (stating(transport="x" * 200_000), "statement has 200,"),
+        (stating(absent=absent(len(FEW) + 1)), "names 11 absent parties, with reasons of up to 8 "),
+        (stating(absent=absent(1, "y" * 1001)), "names 1 absent .* reasons of up to 1,001 char"),
+        (said_by(lambda s: Said(s.closing, (*s.transcript, s.transcript[-1]))), "speaks twice in"),
+        (said_by(lambda s: Said(b"", s.transcript * 500)), "messages; of this study there"),
+        (said_by(lambda s: Said(b"", (*s.transcript, bytes(80_000)))), "has 80,000 bytes, "),
+    ],
+)  # fmt: skip
+def test_no_more_is_taken_than_an_honest_coordinator_has_to_say(coordinator, says, monkeypatch):
+    """One that lied had a party read 150 MB of invented words, in 3.4 GB, and believe them."""
+    wish = Everything()
+    study, _, ends = play(wish, coordinator=coordinator)
+    monkeypatch.setattr("mpc_rr.results.handed_out.replay", None)
+    with pytest.raises(ResultsError, match=says):
+        whole_result(study, wish, ends)
+
+
+def test_what_is_taken_of_a_small_study_is_little():
+    """A bound for all studies let a coordinator of three parties hand out a quarter of a GB."""
+    small, large = few(), make_study(100_000, (2, 2), protocol=RRIndependent(keep=0.6))
+    assert most_messages(small) == 11 * 256
+    assert most_closing_bytes(small) == 64 * 1024 + 10 * 4096
+    largest = small.largest_message_bytes
+    assert most_bytes(small) < most_messages(small) * (largest + 1024) + 150_000
+    assert (most_bytes(large), most_messages(large)) == (MOST_BYTES, MOST_MESSAGES)
+
+
+def test_the_words_for_what_is_rejected_are_those_of_the_wires_page():
+    page = (Path(__file__).parents[2] / "docs" / "wire.md").read_text(encoding="utf-8")
+    listed = page.partition("## What is rejected")[2].partition("\n## ")[0]
+    words = set(re.findall("`([^`]+)`", listed)) - {"rejected_messages", "result.json"}
+    assert words == set(get_args(Reason))
+
+
 def test_the_transcript_of_another_run_is_none_of_this_one():
     other, _ = simulate(few(), FEW, seed=9)
     wish = Everything()
@@ -400,7 +470,7 @@ def drip(piece):
     ("change", "says"),
     [
         ({"refusal": "not to\nyou"}, "the coordinator refuses: not to you"),
-        ({"total": MOST_BYTES + 1}, "more than 268,435,456 are not taken"),
+        ({"total": most_bytes(few()) + 1}, "of this study no more than"),
         ({"part": b""}, "pieces that do not fit together"),
         ({"total": 3}, "more than it said there is"),
         ({"part": b"\xc1", "total": 1}, "what the coordinator handed out is no transcript"),
@@ -518,6 +588,69 @@ def test_the_own_result_is_on_disk_before_what_was_handed_out_is_looked_at(
     assert json.loads(capsys.readouterr().out)["format"] == "mpc-rr result"
 
 
+def there_in(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
+
+
+def full_for(disk, *names):
+    """A disk on which files of these names have no room any more."""
+    write = Path.write_bytes
+
+    def writing(self, content):
+        if self.name in names and self.is_relative_to(disk):
+            raise OSError(28, "No space left on device")
+        return write(self, content)
+
+    return writing
+
+
+@pytest.mark.parametrize("who", ["party", "host"])
+@pytest.mark.parametrize("room_for_a_note", [True, False])
+def test_where_there_is_no_room_for_the_whole_the_own_result_stays(
+    who, room_for_a_note, tmp_path, monkeypatch, capsys
+):
+    """On a full disk it was removed with its receipt before anything was there in its place."""
+    wish, out = Everything(), tmp_path / "mine"
+    study, _, ends = play(wish)
+    full = ("transcript.jsonl",) if room_for_a_note else (
+        "transcript.jsonl", "result.json.unfinished",
+    )  # fmt: skip
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, *full))
+    if who == "party":
+        parties.show_party_end(study, ASKER, ends[ASKER], out, wish, as_json=True)
+        own = ["receipt.jsonl"]
+    else:
+        parties.show_host_end(study, ends, out, wish, as_json=True)
+        own = sorted(f"receipts/{name}.jsonl" for name in ends)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    written = json.loads((out / "result.json").read_text())
+    sheets = [sheet["name"] for sheet in written["publication"].get("sheets", ())]
+    assert there_in(out) == sorted([*own, "result.json", *sheets])
+    shown = json.loads(capsys.readouterr().out)
+    said = "is not here: it could not be written (No space left on device)"
+    assert shown["format"] == "mpc-rr party result"
+    assert said in shown["publication"]["notes"][-1]["text"]
+    assert (said in str(written["publication"].get("notes"))) == room_for_a_note
+
+
+def test_where_temporary_files_have_no_room_the_whole_is_not_checked(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, "transcript.jsonl"))
+    wish = Everything()
+    study, _, ends = play(wish)
+    with pytest.raises(ResultsError, match=r"temporary files .* \(No space left on device\)$"):
+        whole_result(study, wish, ends)
+
+
+def test_where_nothing_can_be_kept_meanwhile_nothing_is_left_of_the_attempt(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "write_bytes", full_for(tmp_path, "receipt.jsonl"))
+    wish = Everything()
+    study, _, ends = play(wish)
+    with pytest.raises(ResultsError, match="No space left on device; result"):
+        parties.show_party_end(study, ASKER, ends[ASKER], tmp_path / "mine", wish, as_json=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 class FromElsewhere(MemoryTransport):
     """Says where what comes came from, as a broker does: party-01's wishes from a stranger."""
 
@@ -550,3 +683,26 @@ def test_a_piece_is_not_sent_twice_at_once_nor_one_from_before_again(then, pause
     lasting(parties={OTHER: wishing(greedy)}, network=network)
     to = [e.header.target for e in network.envelopes if e.header.step == TranscriptPiece.step]
     assert to.count(OTHER) == 2  # the first that she asked for, and the one after that
+
+
+class Slow(MemoryTransport):
+    """Its pieces are with their reader long before the broker acknowledges them."""
+
+    async def send(self, target, raw):
+        await super().send(target, raw)
+        if b"transcript_piece" in raw:
+            await asyncio.sleep(1.0)
+
+
+@pytest.mark.parametrize("bytes_each", [700, 10**6])
+def test_an_answer_that_overtakes_the_brokers_acknowledgement_counts(bytes_each, monkeypatch):
+    """It was rejected as a repetition: the coordinator stayed for a minute after the last piece,
+    and after each of the others the party had to ask again."""
+    monkeypatch.setattr("mpc_rr.agents.handing_out.PIECE_BYTES", bytes_each)
+    monkeypatch.setattr("mpc_rr.network.memory.MemoryTransport", Slow)
+    network = Tapped()
+    lasted, wish = lasting(network=network)
+    assert wish.said is not None
+    pieces = [e for e in network.envelopes if e.header.step == TranscriptPiece.step]
+    assert len(asked_in(network)) == len(pieces) + 1
+    assert lasted < 2

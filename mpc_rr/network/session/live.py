@@ -77,7 +77,7 @@ class LiveSession(MailboxSession, CoordinatorSession):
             try:
                 messages[party] = self._reported(opened, kind, check)
             except ValueError as error:
-                faulty[party] = f"{party}'s message for step {kind.step!r}: {error}"
+                faulty[party] = one_line(f"{party}'s message for step {kind.step!r}: {error}")
         signed = {party: arrived[party].raw for party in messages}
         expected = self.most if senders is None else None
         needed = self.needed(senders, at_least)
