@@ -147,6 +147,7 @@ EARLIER = (
     "result.json says that they were written by the rules and in the words of an earlier version, "
     "which whoever passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them anew"
 )
+NO_GAPS = "without estimates of how many gave no answer, which are those of the tables now"
 UNCOMPARED = "but not limits and standard errors, which were not compared"
 NOT_COMPARED = (
     "not compared: by the rules that result.json names they were worked out otherwise; where the "
@@ -566,6 +567,10 @@ class _Examined:
     def _published_in_other_words(self) -> str:
         """What numbers say, whatever the sentences around them are now."""
         there, now = self.folder.file.publication, self.publication
+        said = "quantities, tables and listings"
+        if self.rules < earlier.AS_IN_TABLES and earlier.without_estimated_gaps(there) != there:
+            there, now = map(earlier.without_estimated_gaps, (there, now))
+            said += f", {NO_GAPS}"
         if self._other_limits:
             self._published_without_limits(there, now)
         else:
@@ -573,7 +578,6 @@ class _Examined:
         for name, text in self._sheets_of_then().items():
             if not self._holds(name, text):
                 raise DoesNotHold(f"{name} is not what follows from the transcript")
-        said = "quantities, tables and listings"
         return f"{said}, {UNCOMPARED}" if self._other_limits else said
 
     @property

@@ -73,8 +73,9 @@ answer is missing, dependences and shares have limits that hold near 0 and 1, wh
 a question has no rank, and sentences quote the names of attributes. Since 4, tables of blocks agree
 about all they share, and shares of single attributes are published with them; all that is estimated
 from full reports or views is counted in one weighted population; and views are drawn by weights.
-Since 5, distances between records are not rounded in small studies, and losses and risks of groups
-and masks are those of what is really published.
+Since 5, distances between records are not rounded in small studies, losses and risks of groups and
+masks are those of what is really published, and how many gave no answer is that of the published
+tables.
 Where a rule or a published sentence changes, this goes up, and what older folders hold in other
 words is no contradiction."""
 
