@@ -22,6 +22,8 @@ from mpc_rr.schema import Attribute, Schema
 Known = Literal["exactly", "noisy", "in part"]
 """How a table of respondents is known: as it is, estimated, or with hidden cells."""
 MEASURES = {"cramers_v": "V", "pearson_r": "r"}
+DEPENDENCE = "dependence"
+"""The name of the listing."""
 DIGITS = 6
 """Of degrees: so that they are the same on every machine."""
 IN_FULL = "V: Cramér's V; r: Pearson's correlation of ranks"
@@ -110,7 +112,7 @@ def add_dependences(
         for i, j in order
     ]  # fmt: skip
     listed = Listing(
-        name="dependence", title=title, columns=columns, rows=tuple(rows),
+        name=DEPENDENCE, title=title, columns=columns, rows=tuple(rows),
         caption=_caption(found, known), main=main,
     )  # fmt: skip
     draft.listings.append(listed)

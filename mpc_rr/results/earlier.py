@@ -18,6 +18,7 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import HIDDEN, filled
 from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.nonresponse import NO_ANSWER
 from mpc_rr.publication.parts import Listing, Publication, Table
 from mpc_rr.publication.sheets import csv_text
@@ -27,7 +28,6 @@ LIMITS = 3
 """Since these rules dependences have limits."""
 RULES_WITH_WIRE = {1: 0, 2: 3}
 """The rules with which each version of the wire began: no run of it was made by older ones."""
-DEPENDENCE = "dependence"
 DEPENDENCE_SHEET = "dependence.csv"
 MEASURES = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}
 OTHERWISE = frozenset({"low", "high", "respondents_low", "respondents_high", "main"})

@@ -41,6 +41,7 @@ from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.blocks import FOLLOWED
+from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.ending import Ending, who_took_part
 from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
 from mpc_rr.publication.reports import OF_WEIGHTS
@@ -596,7 +597,7 @@ class _Examined:
         listed = []
         known = [part for part in now.listings if part.name not in earlier.NOT_YET]
         for then, due in _both(there.listings, known, "listings"):
-            if due.name == earlier.DEPENDENCE:
+            if due.name == DEPENDENCE:
                 due_rows = earlier.listing(now, self.study.schema)
                 listed.append((earlier.squared(then.rows), earlier.squared(due_rows)))
             else:
