@@ -3,7 +3,7 @@
 Named floor: the ending's ``publish``, called once and bare. What is above it is writing the folder
 and printing. With ``--against`` the same is measured with another checkout of the repository (a
 ``git worktree`` of commit 723af55, which computed everything two or three times), run by run in
-turn, each in a process of its own.
+turn, each in a process of its own. Aim: at most 0.4 of its time.
 """
 
 import json
@@ -17,6 +17,8 @@ from pathlib import Path
 from benchmarks.harness.rows import measured
 
 ROOT = Path(__file__).parent.parent
+AIM = 0.4
+"""Of the processor time of commit 723af55."""
 SCENARIOS = ("block_survey", "hidden_in_groups", "rr_views")
 
 
@@ -73,7 +75,8 @@ def measure(run):
                        beside="publishing once", better="lower")  # fmt: skip
         if there:
             yield measured(f"{what}, beside another checkout", setting, spent, there,
-                           unit="processor s", beside=str(against.name))  # fmt: skip
+                           unit="processor s", beside=str(against.name), aim=AIM,
+                           better="lower")  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -119,6 +119,8 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise SchemaError(
                 f'attribute {self.name!r}: lowest, highest, step and clip go with type = "numeric"'
             )
+        if self.missing is not None and self.missing not in self.categories:
+            msgspec.structs.force_setattr(self, "categories", (*self.categories, self.missing))
         if len(self.categories) < 2:
             raise SchemaError(f"attribute {self.name!r}: at least two categories are needed")
         if any(not c or c != c.strip() for c in self.categories):
@@ -126,8 +128,6 @@ class Attribute(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         repeated = _repeated(self.categories)
         if repeated:
             raise SchemaError(f"attribute {self.name!r}: category {min(repeated)!r} is given twice")
-        if self.missing is not None and self.missing not in self.categories:
-            raise SchemaError(f"attribute {self.name!r}: missing must be one of its categories")
         if self.bins is not None:
             self._check_bins(self.bins)
         self._check_joins(self.joins or {})

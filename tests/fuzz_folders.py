@@ -5,11 +5,10 @@ import difflib
 import functools
 import json
 import shutil
-import tarfile
 import tempfile
 from pathlib import Path
 
-from helpers import make_scenario, random_records
+from helpers import make_scenario, random_records, unpack
 from mutating import changed, changed_bytes, changed_text
 
 from mpc_rr.errors import MpcRrError
@@ -52,8 +51,7 @@ def folders():
         scenario = make_scenario(random_records(6, SIZES, seed=3), SIZES, protocol=protocol)
         write_results(run_study(scenario, transport="memory", seed=2), _place() / "new" / name)
     for name in FORMATS:
-        with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
-            archive.extractall(_place() / name, filter="data")
+        unpack(GOLDEN / f"{name}.tar.xz", _place() / name)
     found = {kind: sorted((_place() / kind).iterdir()) for kind in ("new", *FORMATS)}
     return {kind: [f for f in some if f.name != "aborted"] for kind, some in found.items()}
 

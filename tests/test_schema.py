@@ -135,10 +135,20 @@ def test_no_answer_is_a_category_of_its_own_where_the_schema_allows():
     assert schema.encode({"job": "no"}) == (1, 2)
 
 
+@pytest.mark.parametrize("bins", [None, (0.0, 30.0, 60.0)])
+def test_no_answer_is_the_last_category_if_it_is_not_named_among_them(bins):
+    """As in a study file: it is the same study, with the same digest."""
+    answers = ("0–30", "30–60")
+    short = Attribute("age", "ordinal", answers, bins, missing="NA")
+    assert short == Attribute("age", "ordinal", (*answers, "NA"), bins, missing="NA")
+    assert short.missing_code == 2
+    assert [short.code(value) for value in ("", None, "NA")] == [2, 2, 2]
+    assert msgspec.json.decode(msgspec.json.encode(short), type=Attribute) == short
+
+
 @pytest.mark.parametrize(
     ("categories", "bins", "missing"),
     [
-        (("a", "b"), None, "c"),
         (("?", "0–30", "30–60"), (0.0, 30.0, 60.0), "?"),
         (("0–30", "30–60"), (0.0, 30.0, 60.0), "30–60"),
     ],

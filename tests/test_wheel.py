@@ -3,11 +3,11 @@
 import os
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from helpers import unpack
 
 ROOT = Path(__file__).parents[1]
 
@@ -26,8 +26,7 @@ def built(kind, source, out):
 def unpacked(tmp_path_factory):
     """The wheel that is made from the source distribution, unpacked."""
     folder = tmp_path_factory.mktemp("wheel")
-    with tarfile.open(built("sdist", ROOT, folder / "sdist")) as archive:
-        archive.extractall(folder, filter="data")
+    unpack(built("sdist", ROOT, folder / "sdist"), folder)
     (source,) = (path for path in folder.iterdir() if path.name != "sdist")
     with zipfile.ZipFile(built("wheel", source, folder / "wheels")) as wheel:
         wheel.extractall(folder / "installed")

@@ -74,6 +74,25 @@ class Design:
         """Whether every cluster is kept or replaced by a uniform value."""
         return all(isinstance(matrix, KeepOrUniform) for matrix in self.matrices)
 
+    def randomization(self, attributes: Sequence[int]) -> Kronecker:
+        """How these attributes together were randomized.
+
+        Attributes of one cluster must stand next to each other, and are one factor.
+        """
+        return Kronecker([self.matrix_of(*part) for part in self.parts(attributes)])
+
+    def parts(self, attributes: Sequence[int]) -> list[tuple[tuple[int, ...], list[int]]]:
+        """The attributes grouped by cluster, in the order of their first one."""
+        if len(set(attributes)) != len(attributes):
+            raise InputError("an attribute is asked for twice")
+        parts: dict[tuple[int, ...], list[int]] = {}
+        for a in attributes:
+            if not 0 <= a < len(self.sizes):
+                raise InputError(f"there is no attribute number {a}")
+            cluster = next(c for c in self.clusters if a in c)
+            parts.setdefault(cluster, []).append(a)
+        return [(cluster, sorted(part)) for cluster, part in parts.items()]
+
     def matrix_of(self, cluster: Sequence[int], part: Sequence[int]) -> RRMatrix:
         """How some attributes of a cluster were randomized, whatever the others are.
 
@@ -206,35 +225,20 @@ class Fitted:
 
     def counts(self, attributes: Sequence[int]) -> Array:
         """How often each combination of these attributes was reported."""
-        self._parts(attributes)
+        self.design.parts(attributes)
         return count_combinations(self.reported, attributes, self.design.sizes)
 
     def randomization(self, attributes: Sequence[int]) -> Kronecker:
-        """How these attributes together were randomized.
-
-        Attributes of one cluster must stand next to each other, and are one factor.
-        """
-        return Kronecker([self.design.matrix_of(*part) for part in self._parts(attributes)])
-
-    def _parts(self, attributes: Sequence[int]) -> list[tuple[tuple[int, ...], list[int]]]:
-        """The attributes grouped by cluster, in the order of their first one."""
-        if len(set(attributes)) != len(attributes):
-            raise InputError("an attribute is asked for twice")
-        parts: dict[tuple[int, ...], list[int]] = {}
-        for a in attributes:
-            if not 0 <= a < len(self.design.sizes):
-                raise InputError(f"there is no attribute number {a}")
-            cluster = next(c for c in self.design.clusters if a in c)
-            parts.setdefault(cluster, []).append(a)
-        return [(cluster, sorted(part)) for cluster, part in parts.items()]
+        """How these attributes together were randomized."""
+        return self.design.randomization(attributes)
 
     def told_together(self, attributes: Sequence[int]) -> bool:
         """Whether these attributes were reported together: everybody reported all."""
-        return bool(self._parts(attributes))
+        return bool(self.design.parts(attributes))
 
     def order(self, attributes: Sequence[int]) -> list[int]:
         """The attributes as `randomization` has them: those of a cluster beside each other."""
-        return [a for _, part in self._parts(attributes) for a in part]
+        return [a for _, part in self.design.parts(attributes) for a in part]
 
     def unbiased(self, attributes: Sequence[int]) -> Estimate:
         """Eq. (2) on the joint table of these attributes, with standard errors."""
@@ -269,7 +273,7 @@ class Fitted:
         nothing is enumerated. Kept or uniform, an answer that does not stay is of a class by
         chance. (Of another matrix, all answers that are asked for keep an axis as it is.)
         """
-        parts = self._parts(cells.attributes)
+        parts = self.design.parts(cells.attributes)
         at = {attribute: place for place, attribute in enumerate(cells.attributes)}
         meets = cells.meets.transpose([at[a] for _, part in parts for a in part])
         joint = [[cells.classes[at[a]] for a in part] for _, part in parts]
@@ -316,7 +320,7 @@ class Fitted:
         """
         product = np.ones(())
         order: list[int] = []
-        for cluster, part in self._parts(attributes):
+        for cluster, part in self.design.parts(attributes):
             joint = self._part_of_cluster(cluster, part, repair)
             product = np.multiply.outer(product, joint)
             order += part
@@ -342,7 +346,7 @@ class Fitted:
 
         Their reports alone are inverted: keep-or-uniform on the cluster is keep-or-uniform on them.
         """
-        parts = self._parts(attributes)
+        parts = self.design.parts(attributes)
         if len(parts) != 1:
             raise InputError("these attributes are not all in one cluster")
         ((cluster, part),) = parts

@@ -5,7 +5,7 @@ and an outsider who has the result folder get the same numbers.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
@@ -40,7 +40,7 @@ from mpc_rr.estimation.uncertainty import (
     ViewReports,
 )
 from mpc_rr.estimation.view_population import fit_views
-from mpc_rr.estimation.views import FittedViews
+from mpc_rr.estimation.views import FittedViews, ViewDesign
 from mpc_rr.schema import Attribute, Schema
 
 
@@ -344,11 +344,19 @@ def uncertainty_of(
     """Of the unbiased table of some attributes, in the ``order`` in which they were reported."""
     if isinstance(fitted, Fitted):
         return RandomizedReports(fitted.n, fitted.randomization(attributes))
-    design, reports = fitted.design, fitted.reports
+    return view_reports(fitted.n, fitted.design, fitted.reports.answered, attributes)
+
+
+def view_reports(
+    n: int,
+    design: ViewDesign,
+    answered: Mapping[tuple[int, ...], int],
+    attributes: Sequence[int],
+) -> ViewReports:
+    """Of the table of some attributes, where so many answered each view."""
     cells = math.prod(design.sizes[a] for a in attributes)
     parts = []
-    for view, weight in design.holding(reports, attributes):
+    for view, weight in design.holding(answered, attributes):
         mechanism = design.mechanisms[view]
-        answered = len(reports.reports[view])
-        parts.append(PartOfReports(weight, answered, mechanism, mechanism.size // cells))
-    return ViewReports(fitted.n, tuple(parts))
+        parts.append(PartOfReports(weight, answered[view], mechanism, mechanism.size // cells))
+    return ViewReports(n, tuple(parts))

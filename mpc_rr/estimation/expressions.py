@@ -285,6 +285,13 @@ class Coded:
     how: str
     """In words."""
 
+    @property
+    def ranks(self) -> bool:
+        """Whether answers with an order count for their ranks, but for where 0 is and the unit."""
+        steps = np.diff(self.numbers[list(self.attribute.answer_codes)])
+        in_order = self.attribute.type == "ordinal" and bool((steps > 0).all())
+        return in_order and bool(np.allclose(steps, steps[:1]))
+
     def label(self, number: float) -> str | None:
         """The one category that counts so much."""
         found = np.flatnonzero(self.numbers == number)

@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, stdtrit
+from scipy.special import expit, ndtr, stdtrit
 
 from mpc_rr.estimation.distribution import project_to_simplex
+from mpc_rr.estimation.independence import TOLD_APART
 from mpc_rr.estimation.intervals import shifted_gamma, subset_intervals
 from mpc_rr.estimation.joint import Joint
 from mpc_rr.estimation.matrix import Array
+from mpc_rr.estimation.strength import Strength
 from mpc_rr.estimation.uncertainty import Target
 
 Between = tuple[float, float]
@@ -310,7 +312,11 @@ def _around(value: float, error: float, quantile: float) -> Between:
 
 
 def correlation(joint: Joint, inside: Array, x: Array, y: Array, level: float) -> Found:
-    """Pearson's, with its sign; not told where one of the scores may not vary at all."""
+    """Pearson's, with its sign.
+
+    Told by the rule for published dependences: both scores surely vary, and it surely is not 0, or
+    surely weak (`mpc_rr.estimation.strength`). Limits are given all the same.
+    """
     people = people_inside(joint, inside)
     told = [_centred(joint, inside, scores) for scores in (x, y)]
     if told[0] is None or told[1] is None:
@@ -318,7 +324,7 @@ def correlation(joint: Joint, inside: Array, x: Array, y: Array, level: float) -
     (first, part), (second, _) = told[0], told[1]
     variances = [_second_moment(joint, inside, z, z, part) for z in (first, second)]
     for z, own in zip((first, second), variances, strict=True):
-        if own <= TOLD * _errors(joint, inside * (z**2 - own) / part)["population"]:
+        if own <= TOLD_APART * _errors(joint, inside * (z**2 - own) / part)["population"]:
             return untold(people, -1.0, 1.0)
     first, second = (z / math.sqrt(v) for z, v in zip((first, second), variances, strict=True))
     r = _second_moment(joint, inside, first, second, part)
@@ -327,7 +333,12 @@ def correlation(joint: Joint, inside: Array, x: Array, y: Array, level: float) -
     ends = [_of_correlation(r, errors[of], quantile_of_t(people, level)) for of in BOTH]
     if ends[1] == (-1.0, 1.0):
         return untold(people, -1.0, 1.0)
-    return Found(r, errors["population"], ends[0], ends[1], people).within(-1.0, 1.0)
+    found = Found(r, errors["population"], ends[0], ends[1], people).within(-1.0, 1.0)
+    by_chance = 2 * float(ndtr(-abs(r) / max(errors["population"], CLOSE)))
+    verdict = Strength("pearson_r", r, *ends[1], by_chance=by_chance).verdict
+    if joint.exact or verdict != "cannot be told":
+        return found
+    return replace(found, value=None, standard_error=None)
 
 
 def _of_correlation(r: float, error: float, quantile: float) -> Between:

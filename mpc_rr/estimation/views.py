@@ -311,6 +311,11 @@ class ViewReports:
     drawn: Codes
     reports: dict[tuple[int, ...], Codes]
 
+    @property
+    def answered(self) -> dict[tuple[int, ...], int]:
+        """How many answered each view."""
+        return {view: len(reported) for view, reported in self.reports.items()}
+
 
 class ViewDesign:
     """Views, one of which each respondent answers with the whole ε.
@@ -341,6 +346,14 @@ class ViewDesign:
             for view in self.views
         }
 
+    def expected(self, n: int) -> dict[tuple[int, ...], int]:
+        """How many of n respondents answer each view, on average; none is answered by half."""
+        each = n / sum(self.weights)
+        return {
+            view: round(each * weight)
+            for view, weight in zip(self.views, self.weights, strict=True)
+        }
+
     def randomize(self, records: Codes, rng: Randomness) -> ViewReports:
         """Each respondent draws a view by the weights, whatever the record, and reports it."""
         checked = check_records(records, self.sizes)
@@ -355,7 +368,7 @@ class ViewDesign:
         return ViewReports(drawn, reports)
 
     def holding(
-        self, reports: ViewReports, attributes: Sequence[int]
+        self, answered: Mapping[tuple[int, ...], int], attributes: Sequence[int]
     ) -> list[tuple[tuple[int, ...], float]]:
         """The answered views that hold some attributes together, each with its weight.
 
@@ -364,9 +377,9 @@ class ViewDesign:
         """
         cells = math.prod(self.sizes[a] for a in attributes)
         found = [
-            (view, len(reports.reports[view]) * _weight(mechanism, mechanism.size / cells))
+            (view, answered[view] * _weight(mechanism, mechanism.size / cells))
             for view, mechanism in self.mechanisms.items()
-            if set(attributes) <= set(view) and len(reports.reports[view])
+            if set(attributes) <= set(view) and answered[view]
         ]
         total = math.fsum(weight for _, weight in found)
         return [(view, weight / total) for view, weight in found]
@@ -374,7 +387,7 @@ class ViewDesign:
     def estimate(self, reports: ViewReports, attributes: tuple[int, ...]) -> Estimate:
         """The unbiased table of some attributes, pooled over all views that hold them."""
         shape = tuple(self.sizes[a] for a in attributes)
-        held = self.holding(reports, attributes)
+        held = self.holding(reports.answered, attributes)
         if not held:
             raise InputError(f"no reported view holds the attributes {attributes} together")
         cells, n = math.prod(shape), 0
@@ -426,7 +439,7 @@ class ViewDesign:
         precisions: dict[tuple[int, ...], float] = {}
         for pair in itertools.combinations(range(len(self.sizes)), 2):
             tables[pair], precisions[pair] = model.table(pair), 1e-9
-            if self.holding(reports, pair):
+            if self.holding(reports.answered, pair):
                 estimate = self.estimate(reports, pair)
                 tables[pair] = shrunk(estimate, tables[pair])
                 precisions[pair] = 1 / float((estimate.standard_errors**2).sum())
@@ -450,7 +463,7 @@ class FittedViews:
 
     def told_together(self, attributes: Sequence[int]) -> bool:
         """Whether somebody reported these attributes together."""
-        return bool(self.design.holding(self.reports, attributes))
+        return bool(self.design.holding(self.reports.answered, attributes))
 
     def unbiased(self, attributes: Sequence[int]) -> Estimate:
         """The table of some attributes that a view holds together, with standard errors."""

@@ -45,6 +45,7 @@ from mpc_rr.estimation.combinations import (
     divided,
 )
 from mpc_rr.estimation.followed import FollowedTables, LeastKnown
+from mpc_rr.estimation.foretelling import expected_answers
 from mpc_rr.estimation.intervals import cell_intervals
 from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.planning import block_error
@@ -59,7 +60,7 @@ from mpc_rr.protocols.collection import (
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.protocols.prospects import Prospect, of_answers, of_randomizing
+from mpc_rr.protocols.prospects import Prospect, of_answers, of_dependences, of_randomizing
 from mpc_rr.publication.blocks import AnsweredOneBlock, CollectedBlocks
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.reports import answers_digest
@@ -234,9 +235,16 @@ class BlockAggregation(StudyProtocol, frozen=True, kw_only=True, tag="block_aggr
             shape: block_error(guessed_table(shape).ravel(), p, self.floor, answers)
             for shape in shapes
         }
+        tables = of_randomizing(map(errors.__getitem__, shapes.elements()), study.expected)
+        pairs = {c for view in views for c in view if len(c) == 2}
+
+        def spread_of(pair: tuple[int, int], people: int) -> BlockAnswers | None:
+            told = round(people / len(views))
+            return expected_answers([sizes[a] for a in pair], p, self.floor, told)
+
         return [
             *of_answers(cells_of(study.schema, widest), answers, len(widest)),
-            *of_randomizing(map(errors.__getitem__, shapes.elements()), study.expected),
+            *(tables or of_dependences(study.schema.attributes, spread_of, study.expected, pairs)),
         ]
 
     def largest_message_bytes(self, study: Setting) -> int:

@@ -29,6 +29,7 @@ from mpc_rr.estimation.matrix import (
     RRMatrix,
 )
 from mpc_rr.estimation.planning import design_pair_errors
+from mpc_rr.estimation.uncertainty import RandomizedReports
 from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -45,6 +46,7 @@ from mpc_rr.protocols.prospects import (
     AN_ATTRIBUTE,
     Prospect,
     of_combinations,
+    of_dependences,
     of_randomizing,
 )
 from mpc_rr.publication.counts import PairCounts
@@ -307,7 +309,15 @@ def prospects_of(study: Setting, design: Design) -> list[Prospect]:
     largest = max(math.prod(sizes[a] for a in cluster) for cluster in design.clusters)
     what = A_RECORD if len(design.clusters) == 1 else AN_ATTRIBUTE
     errors = design_pair_errors(design, n, guessed_shares(sizes))
-    return [*of_combinations(what, largest, n), *of_randomizing(errors, n)]
+
+    def spread_of(pair: tuple[int, int], people: int) -> RandomizedReports:
+        return RandomizedReports(people, design.randomization(pair))
+
+    tables = of_randomizing(errors, n)
+    return [
+        *of_combinations(what, largest, n),
+        *(tables or of_dependences(study.schema.attributes, spread_of, n)),
+    ]
 
 
 def largest_answer_bytes(study: Setting) -> int:

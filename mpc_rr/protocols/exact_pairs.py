@@ -27,12 +27,19 @@ import numpy as np
 from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import fault, suppress
+from mpc_rr.estimation.uncertainty import NoisyCounts
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.privacy.disclosures import Caution, Disclosure, ExactSum, NoisySum
 from mpc_rr.privacy.noise_families import DELTA, Noise, by_family, epsilon_for, noise_of
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.prospects import Prospect, of_noise, of_other_noise, of_suppression
+from mpc_rr.protocols.prospects import (
+    Prospect,
+    of_dependences,
+    of_noise,
+    of_other_noise,
+    of_suppression,
+)
 from mpc_rr.protocols.sums.choice import Summed
 from mpc_rr.protocols.sums.noisy import NoisySumming
 from mpc_rr.publication.counts import PairCounts
@@ -111,7 +118,12 @@ class ExactPairs(NoisySumming, frozen=True, tag="exact_pairs"):
         found, noise = super().prospects(study), self.agreed_noise(study)
         if noise is not None:
             people = n * len(layout.pairs) / layout.cells
-            found += of_noise(noise.standard_deviation(n), people, epsilon_for(noise, people, n))
+            counts = of_noise(noise.standard_deviation(n), people, epsilon_for(noise, people, n))
+
+            def spread_of(_pair: tuple[int, int], people: int) -> NoisyCounts:
+                return NoisyCounts(people, noise.standard_deviation(people) ** 2, noise.tails)
+
+            found += counts or of_dependences(study.schema.attributes, spread_of, n)
             found += self._of_the_other_noise(noise, _changed(layout), n)
         if self.suppress_below is not None:
             cells = [math.prod(study.schema.sizes[a] for a in pair) for pair in layout.pairs]

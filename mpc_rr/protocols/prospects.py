@@ -5,11 +5,12 @@ numbers and what would help, for whoever answers with what her answers may be in
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 from mpc_rr.errors import quoted
 from mpc_rr.estimation.distribution import relative_error_if_uniform, respondents_needed
+from mpc_rr.estimation.foretelling import SpreadOf, foretold
 from mpc_rr.estimation.prospects import (
     chance_of_untold_pairs,
     expected_untold,
@@ -17,7 +18,9 @@ from mpc_rr.estimation.prospects import (
     people_for_expected,
     untold_pairs,
 )
+from mpc_rr.estimation.strength import WEAK
 from mpc_rr.publication.reports import MOST_WEIGHED
+from mpc_rr.schema import Attribute
 
 TOO_WRONG = 2.0
 """A share that is wrong by twice itself is "too big to be acceptable" (000 §3.2)."""
@@ -25,6 +28,8 @@ MISPLACED = 0.5
 """The share of people in wrong cells from which on a table is said to tell little."""
 MUCH_SMALLER = 1.5
 """How many times smaller another kind of noise would have to be to be pointed out."""
+HARDLY = 0.9
+"""Only dependences as strong as this are told: hardly any is."""
 RATHER_NOT = 0.05
 """The probability that a pair gets no table from which on that is foretold."""
 
@@ -80,6 +85,7 @@ TOO_RANDOM = (
     "For {:,} people the answers are randomized so much that tables of two questions will tell "
     "little of how their answers depend on each other."
 )
+NOT_TOLD = "For {:,} people and so much randomness, {} will mostly not be told from none, for {}."
 UNTOLD = (
     "Of {1:,} pairs of questions, {0:.1f} are expected to be answered together by nobody: how "
     "these depend on each other will not be known."
@@ -152,6 +158,46 @@ def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
         text += " What would help:"
     text += " a larger budget or coarser answers; `mpc-rr plan` compares designs."
     return [Prospect(text, TOO_RANDOM.format(n))]
+
+
+def of_dependences(
+    attributes: Sequence[Attribute],
+    spread_of: SpreadOf,
+    n: int,
+    pairs: Collection[tuple[int, int]] | None = None,
+) -> list[Prospect]:
+    """Pairs of attributes of whose dependence only strong ones could be told."""
+    found = foretold(attributes, spread_of, n, pairs)
+    if found is None:
+        return []
+    there_are = math.comb(len(attributes), 2) if pairs is None else len(pairs)
+    looked_at = " that were looked at" if found.looked_at < there_are else ""
+    where = f"{found.untold:,} of {found.looked_at:,} pairs of questions{looked_at}"
+    which = "dependences of nearly any strength"
+    if found.weakest < HARDLY:
+        which = f"dependences weaker than about {found.weakest:.2f}"
+    worst = ""
+    if found.weakest < HARDLY and found.strongest >= found.weakest + 0.005:
+        worst = f" (in one of them, those weaker than {found.strongest:.2f})"
+    text = (
+        f"With {n:,} people and this budget, {which} will mostly not be told from none, in "
+        f"{where}{worst}. 0 is none and 1 full dependence (Cramér's V, or r of two ordered "
+        "answers). "
+    )
+    if found.enough is None:
+        text += "A larger budget or coarser answers would help."
+    else:
+        text += (
+            f"About {_rounded_up(found.enough):,} people would bring this down to {WEAK:g}; a "
+            "larger budget or coarser answers help, too."
+        )
+    return [Prospect(text, NOT_TOLD.format(n, which, where))]
+
+
+def _rounded_up(people: int) -> int:
+    """To two digits."""
+    last: int = 10 ** max(len(str(people)) - 2, 0)
+    return -(-people // last) * last
 
 
 def of_views(

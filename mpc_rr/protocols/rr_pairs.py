@@ -23,6 +23,7 @@ from mpc_rr.errors import InputError
 from mpc_rr.estimation.matrix import KeepOrUniform
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import table_error
+from mpc_rr.estimation.uncertainty import RandomizedReports
 from mpc_rr.estimation.views import guessed_shares
 from mpc_rr.network.envelope import Message
 from mpc_rr.network.session import CoordinatorSession, PartySession
@@ -31,7 +32,7 @@ from mpc_rr.protocols.budgets import Own, by_budget, check_budgets_only, matrice
 from mpc_rr.protocols.collection import LARGEST_EPSILON
 from mpc_rr.protocols.exact_pairs import checked_tables
 from mpc_rr.protocols.interface import HEAD_BYTES
-from mpc_rr.protocols.prospects import Prospect, of_own_budgets, of_randomizing
+from mpc_rr.protocols.prospects import Prospect, of_dependences, of_own_budgets, of_randomizing
 from mpc_rr.protocols.sums.choice import Summed, Summing
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.pairs import RandomizedPairs
@@ -64,19 +65,21 @@ class RRPairs(Summing, frozen=True, tag="rr_pairs"):
 
     def prospects(self, study: Setting) -> list[Prospect]:
         """Each pair is randomized as one value."""
-        shares = guessed_shares(study.schema.sizes)
-        errors = (
-            table_error(shares[pair], [matrix], study.expected)
-            for pair, matrix in zip(
-                PairLayout(study.schema.sizes).pairs, self._matrices(study.schema), strict=True
-            )
-        )
+        sizes, n = study.schema.sizes, study.expected
+        shares, pairs = guessed_shares(sizes), PairLayout(sizes).pairs
+        matrices = dict(zip(pairs, self._matrices(study.schema), strict=True))
+        errors = (table_error(shares[pair], [matrices[pair]], n) for pair in pairs)
+
+        def spread_of(pair: tuple[int, int], people: int) -> RandomizedReports:
+            return RandomizedReports(people, matrices[pair])
+
+        tables = of_randomizing(errors, n)
         own = own_matrices(study.schema, self.each)
         budgets = {name: matrix.epsilon for name, matrix in own.items()}
         (event,) = self.disclosures(study)
         return [
             *super().prospects(study),
-            *of_randomizing(errors, study.expected),
+            *(tables or of_dependences(study.schema.attributes, spread_of, n)),
             *of_own_budgets(budgets, event.answers, "is one value with each of the others"),
         ]
 

@@ -20,6 +20,8 @@ import msgspec
 import numpy as np
 
 from mpc_rr.errors import InputError
+from mpc_rr.estimation.estimates import view_reports
+from mpc_rr.estimation.uncertainty import ViewReports
 from mpc_rr.estimation.views import (
     ViewDesign,
     all_views,
@@ -40,7 +42,7 @@ from mpc_rr.protocols.collection import (
     plausible,
 )
 from mpc_rr.protocols.interface import HEAD_BYTES, MEMBER_BYTES, StudyProtocol
-from mpc_rr.protocols.prospects import Prospect, of_randomizing, of_views
+from mpc_rr.protocols.prospects import Prospect, of_dependences, of_randomizing, of_views
 from mpc_rr.publication.ending import Setting
 from mpc_rr.publication.reports import (
     CELL_BYTES,
@@ -126,7 +128,13 @@ class RRViews(StudyProtocol, frozen=True, tag="rr_views"):
         known = guessed_shares(sizes)
         errors = view_pair_errors(sizes, design.views, self.epsilon, n, known, design.weights)
         found = of_views(len(sizes), design.views, n, design.weights)
-        return [*found, *of_randomizing(errors, n)]
+
+        def spread_of(pair: tuple[int, int], people: int) -> ViewReports | None:
+            reports = view_reports(people, design, design.expected(people), pair)
+            return reports if reports.parts else None
+
+        tables = of_randomizing(errors, n)
+        return [*found, *(tables or of_dependences(study.schema.attributes, spread_of, n))]
 
     def largest_message_bytes(self, study: Setting) -> int:
         """A report, or a list of all parties."""

@@ -24,7 +24,7 @@ from mpc_rr.estimation.tables import make_consistent
 from mpc_rr.estimation.uncertainty import BlockAnswers, Uncertainty
 from mpc_rr.publication.crosstabs import add_dependences, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
-from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
+from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated, told_alone
 from mpc_rr.publication.parts import (
     Cell,
     Column,
@@ -249,10 +249,11 @@ class CollectedBlocks(Ending, frozen=True):
         ]  # fmt: skip
         lines = [["party", "answer"], *([party, a.hex()] for party, a in self.answers.items())]
         draft.sheets.append(Sheet.of("answers.csv", "each party's answer", csv_text(lines)))
-        with draft.part("item non-response"):
-            add_non_response(draft, self._non_response())
         with draft.part("the tables"):
             self._publish_tables(draft)
+        with draft.part("item non-response"):
+            alone = told_alone(self.schema, draft.tables)
+            add_non_response(draft, self._non_response() if self.in_part else alone)
         if not self.in_part and self.n:
             with draft.part("how the shares became known"):
                 self._add_trajectory(draft)

@@ -28,13 +28,17 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.statistics import Between, Found, Regression
 from mpc_rr.estimation.uncertainty import WeightedReports
 from mpc_rr.publication.answers import Answer
-from mpc_rr.publication.parts import LEVEL
+from mpc_rr.publication.parts import LEVEL, Cell
 from mpc_rr.publication.told import Told
 from mpc_rr.schema import Schema
 
 MOST_CELLS = 2_000
 """So many cells may a computed table have."""
 INTERCEPT = "intercept"
+AS_PUBLISHED = (
+    "This is the published r of the two by their order; at 95 %, so are the limits for the "
+    "population."
+)
 OF_ONE = {
     "mean": statistics.mean,
     "variance": statistics.variance,
@@ -293,7 +297,8 @@ class _Computing:
             return self._share(inside, self._holds(self._question.condition))
         scores = [self._numbers(one.place, one.numbers) for one in self._question.scored]
         if asked.kind in OF_TWO:
-            return OF_TWO[asked.kind](joint, inside, scores[0], scores[1], level)
+            found = OF_TWO[asked.kind](joint, inside, scores[0], scores[1], level)
+            return found if self._published_r is None else self._as_published(found)
         if asked.kind in OF_ONE:
             return OF_ONE[asked.kind](joint, inside, scores[0], level)
         assert asked.probability is not None
@@ -309,6 +314,30 @@ class _Computing:
             return found
         value = float((inside * meets) @ shares) / meant
         return found.around(value)
+
+    @cached_property
+    def _published_r(self) -> dict[str, Cell] | None:
+        """What is published of the correlation of two attributes by their order."""
+        question = self._question
+        narrower = question.by or question.where or self._weighted
+        if self._asked.kind != "correlation" or narrower:
+            return None
+        if not all(one.ranks for one in question.scored):
+            return None
+        first, second = (one.attribute.name for one in question.scored)
+        row = self._told.published_r(first, second)
+        return row if row is not None and "low" in row else None
+
+    def _as_published(self, found: Found) -> Found:
+        """The published r and, at the level at which they are published, its limits."""
+        row, level = self._published_r, self._level
+        assert row is not None
+        value, low, high = (row[name] for name in ("value", "low", "high"))
+        if level == LEVEL and isinstance(low, float) and isinstance(high, float):
+            found = replace(found, population=(low, high))
+        if not isinstance(value, float):
+            return replace(found, value=None, standard_error=None)
+        return found if self._joint.exact else found.around(value)
 
     @cached_property
     def _proper(self) -> Array | None:
@@ -369,6 +398,8 @@ class _Computing:
         said = [f"Counted: {one}." for one in question.said]
         if joint.exact:
             said.append("The counts are exact: only who happened to answer is uncertain.")
+        elif self._published_r is not None:
+            said.append(AS_PUBLISHED)
         elif self._asked.kind == "logistic":
             said.append(self._how_logistic())
         elif self._asked.kind in ("share", "table") and self._proper is not None:

@@ -22,6 +22,8 @@ from mpc_rr.schema import Attribute, Schema
 Known = Literal["exactly", "noisy", "in part"]
 """How a table of respondents is known: as it is, estimated, or with hidden cells."""
 MEASURES = {"cramers_v": "V", "pearson_r": "r"}
+DEPENDENCE = "dependence"
+"""The name of the listing."""
 DIGITS = 6
 """Of degrees: so that they are the same on every machine."""
 IN_FULL = "V: Cramér's V; r: Pearson's correlation of ranks"
@@ -110,7 +112,7 @@ def add_dependences(
         for i, j in order
     ]  # fmt: skip
     listed = Listing(
-        name="dependence", title=title, columns=columns, rows=tuple(rows),
+        name=DEPENDENCE, title=title, columns=columns, rows=tuple(rows),
         caption=_caption(found, known), main=main,
     )  # fmt: skip
     draft.listings.append(listed)
@@ -241,7 +243,18 @@ def _caption(found: Mapping[tuple[int, int], Strength], known: Known) -> str:
         + ("Who did not answer both questions is left out. " if partly else "")
         + f"Of pairs that do not depend on each other, {LOWER_TAIL:.0%} are said to by chance"
         + (f": of {len(found)} such pairs, {here:.1f} on average." if here >= 0.1 else ".")
+        + (
+            " Limits that leave 0 out are not enough for that: a pair is said to depend only if "
+            f"chance alone would make it look so in less than {LOWER_TAIL:.0%} of cases."
+            if any(_is_near(strength) for strength in found.values())
+            else ""
+        )
     )
+
+
+def _is_near(found: Strength) -> bool:
+    """Whether limits leave out independence, and yet it is not ruled out."""
+    return found.verdict == "cannot be told" and (found.low > 0 or found.high < 0)
 
 
 def _are_merged(groups: tuple[Groups, Groups]) -> bool:

@@ -130,8 +130,10 @@ class RandomizedPairs(Ending, frozen=True):
                 holding = [pair for pair in numbers if place in pair]
                 pair = min(holding, key=lambda pair: estimates[pair].shares.size)
                 spread = self._uncertainty(numbers[pair], pair)
-                table = estimates[pair].shares
-                found.append(estimated(attribute, pair.index(place), table, spread, self.n))
+                table, shown = estimates[pair].shares, shrunk_table(estimates[pair])
+                found.append(
+                    estimated(attribute, pair.index(place), table, spread, self.n, published=shown)
+                )
         return found
 
     def _publish_tables(self, draft: Draft) -> None:

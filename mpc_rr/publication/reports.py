@@ -21,7 +21,7 @@ from mpc_rr.estimation.views import FittedViews, ViewDesign, ViewReports
 from mpc_rr.privacy.disclosures import bounded
 from mpc_rr.publication.crosstabs import add_dependences, add_graph, share_table, table_name
 from mpc_rr.publication.ending import Draft, Ending, Setting, fact, how_many_answered
-from mpc_rr.publication.nonresponse import NoAnswer, add_non_response, estimated
+from mpc_rr.publication.nonresponse import add_non_response, told_alone
 from mpc_rr.publication.parts import (
     Absence,
     Cell,
@@ -286,7 +286,7 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
     with draft.part("the shares of single answers"):
         _publish_marginals(draft, estimates)
     with draft.part("item non-response"):
-        add_non_response(draft, _non_response(estimates))
+        add_non_response(draft, told_alone(estimates.schema, draft.tables))
     with draft.part("the dependences"):
         add_dependences(
             draft,
@@ -297,20 +297,6 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
         )
     with draft.part("the tables of pairs"):
         _publish_pairs(draft, estimates)
-
-
-def _non_response(estimates: Estimates) -> list[NoAnswer]:
-    return [
-        estimated(
-            marginal.attribute,
-            0,
-            marginal.unbiased.shares,
-            estimates.uncertainty((marginal.place,)),
-            marginal.unbiased.n,
-        )
-        for marginal in estimates.marginals()
-        if marginal.attribute.missing is not None
-    ]
 
 
 def _publish_marginals(draft: Draft, estimates: Estimates) -> None:

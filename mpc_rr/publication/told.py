@@ -23,8 +23,9 @@ from mpc_rr.estimation.views import FittedViews
 from mpc_rr.publication.answers import Answer, from_counts, from_reports, from_shares, pair_counts
 from mpc_rr.publication.bounding import EstimateOf, bounded_counts, bounded_shares
 from mpc_rr.publication.counts import EXCESS
+from mpc_rr.publication.crosstabs import DEPENDENCE, MEASURES
 from mpc_rr.publication.ending import Ending
-from mpc_rr.publication.parts import Publication, Table
+from mpc_rr.publication.parts import Cell, Listing, Publication, Table
 from mpc_rr.schema import Schema
 
 
@@ -48,6 +49,8 @@ class Told:
     counts_pairs: bool
     """Whether the tables are counts of all pairs."""
     tails: float = NoisyCounts.tails
+    dependences: Listing | None = None
+    """How strongly pairs depend on each other, as it is published."""
     weights: Array | None = None
     """How many people each respondent stands for, in the order of the reports."""
 
@@ -62,6 +65,7 @@ class Told:
             estimate_of=ending.estimate_of,
             counts_pairs=ending.counts_pairs,
             tails=tails_of(made),
+            dependences=made.listing(DEPENDENCE),
         )
 
     # ── Conditions ─────────────────────────────────────────────────────────────────────────────
@@ -196,6 +200,17 @@ class Told:
         others = tuple(k for k, a in enumerate(held[0]) if a not in attributes)
         left = [a for a in held[0] if a in attributes]
         return np.asarray(cells.sum(axis=others).transpose([left.index(a) for a in attributes]))
+
+    def published_r(self, first: str, second: str) -> dict[str, Cell] | None:
+        """The row of two attributes in the listing of dependences, if it is about r."""
+        if self.dependences is None:
+            return None
+        names = [column.name for column in self.dependences.columns]
+        for row in self.dependences.rows:
+            found = dict(zip(names, row, strict=True))
+            if {found["attribute_1"], found["attribute_2"]} == {first, second}:
+                return found if found["measure"] == MEASURES["pearson_r"] else None
+        return None
 
     def _named(self, attributes: Sequence[int]) -> str:
         return listing(quoted(self.schema.names[a]) for a in attributes)

@@ -34,6 +34,7 @@ from mpc_rr.protocols.collection import ONE_POPULATION
 from mpc_rr.publication.answers import Answer
 from mpc_rr.publication.computing import Computed
 from mpc_rr.publication.computing import compute as compute_of
+from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.publication.parts import (
     LEVEL,
@@ -167,6 +168,7 @@ class _Asking:
             estimate_of=self._made_of,
             counts_pairs=self.folder.file.protocol.name == "exact_pairs",
             tails=tails_of(self.published),
+            dependences=self.published.listing(DEPENDENCE),
         )
 
     def _made_of(self, attributes: tuple[int, ...]) -> tuple[Array, Uncertainty] | None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from mpc_rr.estimation.dependence import Dependence, cramers_v, dependence
@@ -17,6 +18,8 @@ from mpc_rr.estimation.matrix import Array
 from mpc_rr.estimation.pairs import Counts, PairLayout
 from mpc_rr.estimation.suppression import HIDDEN, filled
 from mpc_rr.estimation.tables import shrunk_table
+from mpc_rr.publication.crosstabs import DEPENDENCE
+from mpc_rr.publication.nonresponse import NO_ANSWER
 from mpc_rr.publication.parts import Listing, Publication, Table
 from mpc_rr.publication.sheets import csv_text
 from mpc_rr.schema import Schema
@@ -25,13 +28,14 @@ LIMITS = 3
 """Since these rules dependences have limits."""
 RULES_WITH_WIRE = {1: 0, 2: 3}
 """The rules with which each version of the wire began: no run of it was made by older ones."""
-DEPENDENCE = "dependence"
 DEPENDENCE_SHEET = "dependence.csv"
 MEASURES = {"cramers_v": "Cramér's V", "abs_pearson_r": "|Pearson r|"}
 OTHERWISE = frozenset({"low", "high", "respondents_low", "respondents_high", "main"})
 """Layers of a table that were worked out otherwise; which one was thought most worth showing."""
 NOT_YET = frozenset({"taken_together"})
 """Listings that are there since they have."""
+AS_IN_TABLES = 6
+"""Since these rules item non-response is that of the published tables."""
 OTHER_ERRORS = "largest_error"
 """The column of a listing of blocks that was."""
 
@@ -109,6 +113,16 @@ def rows(listed: Listing) -> list[tuple[Any, ...]]:
     """The rows of another listing, but for what was worked out otherwise."""
     kept = [k for k, column in enumerate(listed.columns) if column.name != OTHER_ERRORS]
     return [tuple(row[k] for k in kept) for row in listed.rows]
+
+
+def without_estimated_gaps(found: Publication) -> Publication:
+    """All but how many gave no answer where that is estimated, which was worked out otherwise."""
+
+    def estimated(part: Listing) -> bool:
+        return part.name == NO_ANSWER and "high" in (column.name for column in part.columns)
+
+    kept = tuple(part for part in found.listings if not estimated(part))
+    return msgspec.structs.replace(found, listings=kept)
 
 
 def _is_exact(found: Publication) -> bool:

@@ -22,6 +22,7 @@ from mpc_rr.privacy.disclosures import (
     bounded,
 )
 from mpc_rr.privacy.odds import certainty
+from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.ending import dropped_out
 from mpc_rr.publication.parts import (
     Absence,
@@ -272,7 +273,7 @@ def _number(found: Publication, name: str) -> Number:
 
 
 def _dependence(found: Publication, schema: Schema, *, p_values: bool) -> dict[str, Any]:
-    if found.listing(earlier.DEPENDENCE) is None:
+    if found.listing(DEPENDENCE) is None:
         return {}
     rows = []
     for pair, degree in earlier.dependences(found, schema).items():

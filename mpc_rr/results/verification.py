@@ -41,6 +41,7 @@ from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session.coordinator import RULES
 from mpc_rr.network.session.replay import DoesNotHold, Line
 from mpc_rr.publication.blocks import FOLLOWED
+from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.ending import Ending, who_took_part
 from mpc_rr.publication.parts import Absence, Listing, Participation, Publication, Table
 from mpc_rr.publication.reports import OF_WEIGHTS
@@ -147,6 +148,7 @@ EARLIER = (
     "result.json says that they were written by the rules and in the words of an earlier version, "
     "which whoever passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them anew"
 )
+NO_GAPS = "without estimates of how many gave no answer, which are those of the tables now"
 UNCOMPARED = "but not limits and standard errors, which were not compared"
 NOT_COMPARED = (
     "not compared: by the rules that result.json names they were worked out otherwise; where the "
@@ -566,6 +568,10 @@ class _Examined:
         if there.listing(FOLLOWED) is None:  # it came with rules 5, but not at once
             listings = (listed for listed in now.listings if listed.name != FOLLOWED)
             now = msgspec.structs.replace(now, listings=tuple(listings))
+        said = "quantities, tables and listings"
+        if self.rules < earlier.AS_IN_TABLES and earlier.without_estimated_gaps(there) != there:
+            there, now = map(earlier.without_estimated_gaps, (there, now))
+            said += f", {NO_GAPS}"
         if self._other_limits:
             self._published_without_limits(there, now)
         else:
@@ -573,7 +579,6 @@ class _Examined:
         for name, text in self._sheets_of_then().items():
             if not self._holds(name, text):
                 raise DoesNotHold(f"{name} is not what follows from the transcript")
-        said = "quantities, tables and listings"
         return f"{said}, {UNCOMPARED}" if self._other_limits else said
 
     @property
@@ -592,7 +597,7 @@ class _Examined:
         listed = []
         known = [part for part in now.listings if part.name not in earlier.NOT_YET]
         for then, due in _both(there.listings, known, "listings"):
-            if due.name == earlier.DEPENDENCE:
+            if due.name == DEPENDENCE:
                 due_rows = earlier.listing(now, self.study.schema)
                 listed.append((earlier.squared(then.rows), earlier.squared(due_rows)))
             else:

@@ -3,6 +3,7 @@
 Each sentence repeats published numbers with their limits, and claims nothing that they do not.
 """
 
+from mpc_rr.estimation.strength import LOWER_TAIL
 from mpc_rr.publication.parts import Cell, Listing, Publication, Table
 from mpc_rr.show.words import Words, number
 
@@ -22,9 +23,25 @@ def _dependences(listings: tuple[Listing, ...], words: Words) -> list[str]:
     names = [column.name for column in listed.columns]
     rows = [dict(zip(names, row, strict=True)) for row in listed.rows]
     clear = [row for row in rows if str(row["verdict"]).startswith("at least")]
-    if not clear:
-        return ["Of no two questions can it be told that their answers depend on each other."]
-    return [_pair(row, words) for row in clear[:MOST]]
+    if clear:
+        return [_pair(row, words) for row in clear[:MOST]]
+    tested = [row for row in rows if _is_below(row.get("p_value"), LOWER_TAIL)]
+    if tested:
+        return [_tested(row, words) for row in tested[:MOST]]
+    return ["Of no two questions can it be told that their answers depend on each other."]
+
+
+def _is_below(value: Cell, level: float) -> bool:
+    return isinstance(value, float) and value < level
+
+
+def _tested(row: dict[str, Cell], words: Words) -> str:
+    """By a test alone: it needs fewer answers than limits."""
+    one, other = (words.attribute(str(row[name])) for name in ("attribute_1", "attribute_2"))
+    p_value = number(row["p_value"], "p-value")  # type: ignore[arg-type]
+    return (
+        f"“{one}” and “{other}” depend on each other (p = {p_value}); how strongly cannot be told."
+    )
 
 
 def _has_verdicts(listed: Listing) -> bool:

@@ -245,8 +245,6 @@ def _attribute(name: str, table: _AttributeTable) -> Attribute:
             f'schema.{key(name)}: give its categories, or bins for numbers (or type = "numeric" '
             "with lowest and highest, where values and not counts are published)"
         )
-    if table.missing is not None and table.missing not in categories:
-        categories = (*categories, table.missing)
     kind = table.type or ("ordinal" if bins is not None else "nominal")
     return Attribute(
         name, kind, categories, bins, table.missing, table.lowest, table.highest, table.step,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 
 import numpy as np
 import pytest
@@ -258,6 +259,51 @@ def test_how_many_gave_no_answer_is_estimated_with_limits(protocol, tmp_path):
     verify(tmp_path / "run")
 
 
+RANKS = ("1", "2", "3", "4", "none")
+FIVE = Schema(tuple(Attribute(f"q{k}", "ordinal", RANKS, missing="none") for k in range(5)))
+
+
+def five_answers(n):
+    """Five answers that depend on each other, 15 in a hundred of them blank."""
+    rng = np.random.default_rng(7)
+    answers = np.clip(rng.integers(3, size=(n, 1)) + rng.integers(-1, 2, size=(n, 5)), 0, 3)
+    return np.where(rng.random((n, 5)) < 0.15, 4, answers).tolist()
+
+
+AGREEING = {
+    **{name: p for name, p in ESTIMATED.items() if name not in ("lambda", "clusters")},
+    "lambda": LambdaRandomization(lambdas={f"q{k}": 0.4 for k in range(5)}),
+    "clusters": RRClusters(keep=0.6, most_combinations=40, dependence=RREachAttribute(keep=0.6)),
+    "little": RRPairs(epsilon=1.0),
+    "nothing": RREachAttribute(epsilon=0.5),
+    "views of little": RRViews(epsilon=2.0),
+    "blocks of twenty": BlockAggregation(p=0.5, floor=0.2, block=20, together=2),
+    "exact": ExactPairs(),
+    "hidden": ExactPairs(suppress_below=3),
+}
+
+
+@pytest.mark.parametrize("protocol", AGREEING.values(), ids=AGREEING)
+def test_how_many_gave_no_answer_is_what_a_query_says(protocol):
+    run, publication = finished(protocol, FIVE, five_answers(100))
+    listed = publication.listing("no_answer")
+    assert len(listed.rows) == 5
+    for name, asked, _, share, *limits in listed.rows:
+        asked_for = run.query(f"{name} is missing")
+        if share is None:
+            assert asked_for.share is None
+            continue
+        assert share == pytest.approx(asked_for.share, abs=1e-12)
+        if not limits:
+            continue
+        told = asked_for.population
+        if "these respondents" in listed.caption:
+            told = tuple(end / asked_for.n for end in asked_for.interval)
+        assert limits == pytest.approx(told, abs=1e-12)
+        table = next((t for t in publication.tables if t.name == name), None)
+        assert asked == (table.n if table else asked_for.n)
+
+
 def test_a_question_that_must_be_answered_is_in_no_such_list():
     schema = Schema((SEX, Attribute("car", "nominal", ("yes", "no"))))
     for protocol in (ExactPairs(), RRIndependent(keep=0.7)):
@@ -287,6 +333,26 @@ def test_that_some_answer_neither_is_no_dependence_of_blocks():
 
 
 # ── Folders of earlier rules ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", ["independent", "views", "blocks", "pairs"])
+def test_estimates_of_no_answer_by_earlier_rules_are_not_contradicted(name, tmp_path, monkeypatch):
+    """Up to rules 4 they were worked out beside the tables; what else was published is compared."""
+    run, _ = finished(ESTIMATED[name], CATEGORIES, some_people(60))
+    run.save(tmp_path / "run")
+    result = tmp_path / "run" / "result.json"
+    said = json.loads(result.read_text())
+    said["rules"] = 4
+    (listed,) = (part for part in said["publication"]["listings"] if part["name"] == "no_answer")
+    listed["rows"][0][3:] = [0.5, 0.4, 0.6]
+    (tmp_path / "run" / "closing.json").unlink()
+    result.write_text(json.dumps(said))
+    claims = verify(tmp_path / "run")
+    assert [c for c in claims if "without estimates of how many gave no answer" in c.why]
+    said["publication"]["tables"][0]["values"][0] += 0.01
+    result.write_text(json.dumps(said))
+    with pytest.raises(Contradicted, match="tables"):
+        verify(tmp_path / "run")
 
 
 def test_what_earlier_rules_made_of_no_answer_is_still_verified(tmp_path, monkeypatch):

@@ -13,8 +13,13 @@ from benchmarks import computed as bench
 from benchmarks.coverage import POPULATIONS, SETTINGS, Tally, drawn, randomness
 from mpc_rr import compute, correlation, linear, mean, median, query, score, share, simulate, table
 from mpc_rr.errors import InputError, ScenarioError
+from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
+from mpc_rr.protocols.rr_clusters import RRClusters
+from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_joint import RRJoint
+from mpc_rr.protocols.rr_pairs import RRPairs
 from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.publication import whole
 from mpc_rr.publication.ending import Computation
@@ -22,6 +27,7 @@ from mpc_rr.results.asking import read_weights
 from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.folder import read_folder
 from mpc_rr.results.verification import verify
+from mpc_rr.running import simulate as simulate_study
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.definition import Deadlines, Parties, Study, study_from_json, study_json
 from mpc_rr.study.file import load_scenario
@@ -115,6 +121,60 @@ def test_regression_and_correlation_of_those_who_answered(randomized):
     wanted = np.corrcoef(np.array([20, 40, 70])[told[:, 0]], trips)[0, 1]
     assert compute(randomized, correlation(own, "trips")).value == pytest.approx(wanted, abs=1e-3)
     assert compute(randomized, median("age")).values[0].label in ("young", "middle", "old")
+
+
+RANKED = Schema((
+    Attribute("a", "ordinal", ("low", "middle", "high")),
+    Attribute("b", "ordinal", ("1", "2", "3", "4", "none"), missing="none"),
+    Attribute("c", "ordinal", ("no", "some", "much")),
+    Attribute("d", "nominal", ("x", "y")),
+))  # fmt: skip
+WAYS = {
+    "independent": RRIndependent(keep=0.5),
+    "little": RRIndependent(keep=0.2),
+    "joint": RRJoint(epsilon=6.0),
+    "views": RRViews(epsilon=4.0),
+    "pairs": RRPairs(keep=0.6),
+    "each": RREachAttribute(keep=0.5),
+    "clusters": RRClusters(keep=0.6, dependence=RREachAttribute(keep=0.6)),
+    "blocks": BlockAggregation(p=0.7, floor=0.2, block=50, together=2),
+    "noise": ExactPairs(noise_epsilon=10.0),
+    "exact": ExactPairs(),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_correlations_of_one_folder_are_those_it_publishes(way, tmp_path):
+    """Two questions that depend on each other, and one that does not; one may be left out."""
+    n = 60 if way in ("exact", "noise", "pairs") else 300
+    rng = np.random.default_rng(6)
+    first = rng.integers(0, 3, n)
+    second = np.where(rng.random(n) < 0.1, 4, np.clip(first + rng.integers(0, 2, n), 0, 3))
+    answers = np.stack([first, second, rng.integers(0, 3, n), rng.integers(0, 2, n)], axis=1)
+    study = Study(
+        name="ranked", title="Ranked", description="", schema=RANKED, protocol=WAYS[way],
+        parties=Parties(count=n), deadlines=Deadlines(),
+    )  # fmt: skip
+    run = simulate_study(study, answers.tolist(), seed=2)
+    folder, listed = run.save(tmp_path / "run"), run.publication.listing("dependence")
+    place = {column.name: k for k, column in enumerate(listed.columns)}
+    ranked = [row for row in listed.rows if row[place["measure"]] == "r"]
+    assert len(ranked) == 3
+    for row in ranked:
+        (found,) = compute(folder, f"correlation({row[0]}, {row[1]})").values
+        value = row[place["value"]]
+        assert found.value == (None if value is None else pytest.approx(value, abs=1e-6))
+        assert found.population == pytest.approx((row[place["low"]], row[place["high"]]), abs=1e-6)
+        (other,) = compute(folder, f"correlation({row[1]}, {row[0]})", level=0.8).values
+        assert other.value == found.value
+        for told in (found, other):
+            assert told.value is None or told.respondents[0] <= told.value <= told.respondents[1]
+            assert told.value is None or told.population[0] <= told.value <= told.population[1]
+    if way != "exact":  # by other scores it is the same rule, if not the same estimate
+        unlike = score("a", {"low": 0, "middle": 1, "high": 9})
+        (found,) = compute(folder, correlation(unlike, "c")).values
+        low, high = found.population
+        assert found.value is None or low > 0 or high < 0 or max(-low, high) <= 0.3
 
 
 CONDITIONS = ["car = yes", "trips is missing", "age >= middle and car = no", "not (age = old)"]

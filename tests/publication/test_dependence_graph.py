@@ -3,13 +3,16 @@
 import csv
 
 import numpy as np
-from helpers import make_scenario
+import pytest
+from helpers import make_scenario, make_schema
 
+from mpc_rr.estimation.strength import Strength
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.publication.counts import PairCounts
-from mpc_rr.publication.ending import Setting
+from mpc_rr.publication.crosstabs import add_dependences
+from mpc_rr.publication.ending import Draft, Setting
 from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.results.verification import verify
 from mpc_rr.running import run_study
@@ -100,3 +103,15 @@ def test_limits_hold_the_degree_of_those_here():
         listed = counted(counts.reshape(shape)).listing("dependence")
         value, low, high = (listed.column(name)[0] for name in ("value", "low", "high"))
         assert value is None or low <= value <= high
+
+
+@pytest.mark.parametrize(("by_chance", "said"), [(0.03, True), (0.01, False)])
+def test_limits_without_0_are_explained_where_nothing_is_said(by_chance, said):
+    """Limits hold with 95 %; that two depend on each other is said at 2 %."""
+    schema, draft = make_schema((2, 3)), Draft()
+    near = Strength("pearson_r", 0.4, 0.02, 0.7, by_chance, by_chance)
+    add_dependences(draft, schema, {(0, 1): near}, title="Dependences")
+    (listed,) = draft.listings
+    verdict = dict(zip([c.name for c in listed.columns], listed.rows[0], strict=True))["verdict"]
+    assert (verdict == "cannot be told") is said
+    assert ("Limits that leave 0 out are not enough" in listed.caption) is said

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import tarfile
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import jsonschema
 import msgspec
 import numpy as np
 import pytest
-from helpers import make_scenario, make_study, random_records, setting
+from helpers import make_scenario, make_study, random_records, setting, unpack
 from randomized import ALL
 from rich.console import Console
 
@@ -445,8 +444,7 @@ def old_folders(tmp_path_factory):
 
 def unpacked(name, tmp_path_factory):
     place = tmp_path_factory.mktemp(name)
-    with tarfile.open(ROOT / "tests" / "golden" / f"{name}.tar.xz") as archive:
-        archive.extractall(place, filter="data")
+    unpack(ROOT / "tests" / "golden" / f"{name}.tar.xz", place)
     return place
 
 

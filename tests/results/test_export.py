@@ -7,11 +7,11 @@ import json
 import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import unpack
 from typer.testing import CliRunner
 
 from mpc_rr import ExactPairs, RRClusters, RREachAttribute, RRIndependent, RRPairs, RRViews
@@ -188,8 +188,7 @@ def test_parquet_has_the_same_cells(runs, tmp_path):
 
 def test_a_folder_of_format_1_is_exported_with_its_tables(tmp_path):
     """Its tables stand in no result.json: they are worked out from the transcript."""
-    with tarfile.open(GOLDEN / "format-1.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(GOLDEN / "format-1.tar.xz", tmp_path)
     out = export(tmp_path / "lambda_randomization", tmp_path / "out")
     cells = sheet(out, "tables.csv")
     assert {cell["table"] for cell in cells} == {

@@ -195,6 +195,18 @@ def test_only_what_can_be_told_is_said_in_sentences():
     assert brief(Publication(), WORDS) == []
 
 
+@pytest.mark.parametrize(("p_value", "told"), [(0.018, True), (0.021, False), (None, False)])
+def test_what_a_test_alone_tells_is_not_denied(p_value, told):
+    """Answers by blocks may tell that two depend on each other, and not how strongly."""
+    (listed,) = dependences(("a", "b", "V", None, "cannot be told")).listings
+    columns = (*listed.columns, Column(name="p_value", label="p", kind="p-value"))
+    rows = ((*listed.rows[0], p_value),)
+    with_p = Listing(name="dependence", title="", columns=columns, rows=rows)
+    (said,) = brief(Publication(listings=(with_p,)), WORDS)
+    assert ("(p = 0.018); how strongly cannot be told." in said) is told
+    assert said.startswith("Of no two questions") is not told
+
+
 @pytest.mark.parametrize(("second_high", "said"), [(0.4, 1), (0.55, 0)])
 def test_an_answer_is_called_the_commonest_only_where_no_other_may_be(second_high, said):
     axis = Axis(attribute="car", categories=("no", "yes"))
