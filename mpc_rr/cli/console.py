@@ -23,6 +23,8 @@ from mpc_rr.protocols.registry import load_plugins
 LINE_EVERY_S = 10.0
 """So often a line says how far long work is, where there is no terminal."""
 
+YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False, "": False}
+
 
 def messages() -> Console:
     """For people only, on standard error: never mixed into what a program reads."""
@@ -162,12 +164,17 @@ def note(text: str) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether a person says yes; Ctrl-C and Ctrl-D say no."""
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort:
-        messages().print()
-        return False
+    """Whether a person says yes; Ctrl-C and Ctrl-D say no, and so does Enter."""
+    while True:
+        try:
+            said = typer.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
+        except typer.Abort:
+            messages().print()
+            return False
+        word = said.strip().casefold()
+        if word in YES_OR_NO:
+            return YES_OR_NO[word]
+        messages().print("Please type y or n.")
 
 
 def at_terminal() -> bool:
