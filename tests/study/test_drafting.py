@@ -213,6 +213,21 @@ def test_a_scale_keeps_its_ends_though_one_person_alone_gave_them(tmp_path):
     assert found.asked[0].kind == Categories(tuple("1234567"), ordinal=True)
 
 
+@pytest.mark.parametrize(
+    "header", ["PLZ", "Postleitzahl", "zip_code", "Your postcode?", "plz wohnort"]
+)
+def test_a_postcode_is_no_number_and_is_left_out(tmp_path, header):
+    cells = [f"{k * 997:05}" for k in range(60)]
+    found, _ = drafted(tmp_path, header, cells)
+    assert [asked.name for asked in found.asked] == ["half"]
+    assert found.left_out[header].startswith("a postcode narrows down who somebody is")
+    region = [text[:1] for text in cells]
+    found, _ = drafted(tmp_path, header, region)
+    assert found.asked[0].kind.ordinal
+    zipper, _ = drafted(tmp_path, "zipper", ["open", "shut"] * 9)
+    assert len(zipper.asked) == 2
+
+
 def test_a_single_number_far_out_does_not_take_the_intervals_of_all(tmp_path):
     found, _ = drafted(tmp_path, "income", [str(1500 + 100 * k) for k in range(60)] + ["9500000"])
     assert len(found.asked[0].kind.edges) == 6
