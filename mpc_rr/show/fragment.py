@@ -281,7 +281,10 @@ def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
     drawn = charts.heat_map(listed.title, labels, values, untold)
     told = figure.title
     if any(values[pair] is not None for pair in untold):
-        told += "; a number there holds among these respondents only"
+        here = any(column.label == "here" for column in listed.columns)
+        told += "; a number there " + (
+            "holds among these respondents only" if here else "is an estimate that may be chance"
+        )
     return f'<div class="wide">{drawn}</div><p class="dim">{text_of(told)}</p>'
 
 

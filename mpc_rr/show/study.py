@@ -33,7 +33,7 @@ IN_PLAIN_WORDS = {
     "noise_epsilon in": "random noise in the totals",
     "(registrar = ": "a registrar who admits each person once",
     "a higher minimum in": "a study that ends without a result if fewer come",
-    "corrupt": "a limit that more parties who pool what they know must exceed",
+    "corrupt": "protection against more parties who pool what they know",
     'coordinator = "malicious" in': "a sum that stays secure if the coordinator deviates from the "
     "protocol",
     'sum = "secure_sum" in': "a sum of all or none",

@@ -18,7 +18,7 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.publication.parts import Axis, Column, Listing, Publication, Table
+from mpc_rr.publication.parts import Axis, Column, Figure, Listing, Publication, Table
 from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.running import run_study
 from mpc_rr.schema import Schema
@@ -251,6 +251,17 @@ def test_what_cannot_be_told_is_grey_in_the_picture_as_its_legend_says(tmp_path)
     assert text.count('<rect class="vague"') == 2 * (len(told) - sum(told))
     assert text.count("--degree:") == 2 * sum(told) + STYLE.count("--degree:")
     assert "a number there holds among these respondents only" in text
+    pair = ("attribute_1", "attribute_2", "measure", "value", "verdict")
+    kinds = {"value": ("estimate", "degree")}
+    columns = tuple(
+        Column(name=name, label=kinds.get(name, ("",))[0], kind=kinds.get(name, ("", "text"))[1])
+        for name in pair
+    )
+    rows = (("a0", "a1", "V", 0.2, "cannot be told"),)
+    listed = Listing(name="dependence", title="", columns=columns, rows=rows)
+    figure = Figure(kind="heat_map", of="dependence", title="grey")
+    noisy = fragment(Publication(listings=(listed,), figures=(figure,)), WORDS)
+    assert "grey; a number there is an estimate that may be chance" in noisy
 
 
 def test_no_two_sections_have_one_name(tmp_path):
