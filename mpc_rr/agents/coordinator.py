@@ -175,6 +175,7 @@ class Coordinator:
             ask_again_s=study.deadlines.ask_again_s,
             size_limit=study.largest_message_bytes,
         )
+        self.mailbox.told_at = logging.INFO
         self.mailbox.run = run_id(self._invitation)
         self.mailbox.open_handlers = {Hello.step: self._on_hello, Join.step: self._on_join}
         if study.registrar is not None:

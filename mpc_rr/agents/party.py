@@ -176,6 +176,13 @@ class Party:
     def __repr__(self) -> str:
         return f"Party({self.name})"
 
+    def tell_steps(self) -> None:
+        """Log every step for people to read: for one party of a process, lest they be too many."""
+        self.mailbox.told_at = logging.INFO
+
+    def _log(self, line: str, *parts: object) -> None:
+        LOGGER.log(self.mailbox.told_at, f"%s: {line}", self.name, *parts)
+
     async def run(self) -> Ending:
         """Take part to the end; returns the result, or raises why there is none.
 
@@ -392,6 +399,7 @@ class Party:
     def _on_lobby_news(self, opened: Opened) -> None:
         self._from_coordinator(opened)
         self.joined = opened.message(LobbyNews).joined
+        self._log("%d of %d parties are there", self.joined, self.study.parties.count)
         self._hears_coordinator()
 
     def _on_refusal(self, opened: Opened) -> None:
@@ -424,6 +432,7 @@ class Party:
         if self._admitted or self._rosters:
             raise Rejected("duplicate")
         self._admitted = True
+        self._log("joined the study; waiting for the others")
         self._hears_coordinator()
         self.mailbox.interrupt(_Answered())
 
@@ -503,6 +512,8 @@ class Party:
         await self.mailbox.caught_up()
         self._check_still_on()
         session = self._session(roster)
+        parties = self._opening.asked if self._opening is not None else len(session.parties)
+        self._log("the study begins with %d parties", parties)
         self._in_protocol = True
         try:
             if roster is not None:
@@ -696,6 +707,7 @@ class Party:
         )
         verdict, digest = arrived[COORDINATOR].message(Verdict), ending.digest
         self.mailbox.transcribe(arrived[COORDINATOR].raw)
+        self._log("the coordinator has told how the study ended")
         if verdict.result_digest != digest:
             raise Misconduct(
                 "the coordinator announces another result than I computed", [COORDINATOR]

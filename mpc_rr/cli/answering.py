@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -202,7 +203,7 @@ def _language(study: Study, wished: str | None) -> str | None:
     if wished is not None or len(known) < 2:
         return wished
     _say("The study has its questions in several languages:")
-    return known[_chosen("Your language", list(known))]
+    return known[_chosen("Your language", list(known), _place_in(known))]
 
 
 def _asked_record(study: Study, language: str | None) -> Record:
@@ -233,8 +234,38 @@ def _asked(schema: Schema, language: str | None) -> Record:
             found.append(_number(attribute))
         else:
             titles = [_category(attribute, c, language) for c in attribute.categories]
-            found.append(_chosen("Your answer", titles))
+            found.append(_chosen("Your answer", titles, _code_in(attribute, language)))
     return tuple(found)
+
+
+def _code_in(attribute: Attribute, language: str | None) -> Callable[[str], int | None]:
+    """Reads an answer in words, or a number of which the interval is asked."""
+    shown = [attribute.category_title(c, language) for c in attribute.categories]
+    by_name, by_title = _place_in(attribute.categories), _place_in(shown)
+
+    def code(said: str) -> int | None:
+        place = by_title(said)
+        if place is None:
+            place = by_name(said)
+        if place is not None:
+            return place
+        try:
+            return attribute.code(said)
+        except DataError:
+            return None
+
+    return code
+
+
+def _place_in(words: Sequence[str]) -> Callable[[str], int | None]:
+    """Reads one of these words, in capitals or not; None if it is none, or more than one."""
+    folded = [word.casefold() for word in words]
+
+    def place(said: str) -> int | None:
+        word = said.casefold()
+        return folded.index(word) if folded.count(word) == 1 else None
+
+    return place
 
 
 def _category(attribute: Attribute, category: str, language: str | None) -> str:
@@ -255,8 +286,8 @@ def _number(attribute: Attribute) -> int:
             _say(str(error))
 
 
-def _chosen(what: str, options: list[str]) -> int:
-    """One of several, by its number."""
+def _chosen(what: str, options: list[str], in_words: Callable[[str], int | None]) -> int:
+    """One of several: by its number, else as ``in_words`` reads what is typed."""
     console = messages()
     for number, option in enumerate(options, start=1):
         console.print(indented(console, f"{number}  {option}"))
@@ -264,7 +295,10 @@ def _chosen(what: str, options: list[str]) -> int:
         said = _prompted(f"{what} (1 to {len(options)})")
         if said in {str(number + 1) for number in range(len(options))}:
             return int(said) - 1
-        _say(f"Please type a number from 1 to {len(options)}.")
+        place = in_words(said)
+        if place is not None:
+            return place
+        _say(f"Please type a number from 1 to {len(options)}, or one of these answers.")
 
 
 def _prompted(what: str) -> str:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,11 @@ from rich.progress import Progress, TimeElapsedColumn
 
 from mpc_rr.errors import MpcRrError, plain
 from mpc_rr.protocols.registry import load_plugins
+
+LINE_EVERY_S = 10.0
+"""So often a line says how far long work is, where there is no terminal."""
+
+YES_OR_NO = {"y": True, "yes": True, "n": False, "no": False, "": False}
 
 
 def messages() -> Console:
@@ -62,15 +68,62 @@ def plain_errors(verbose: bool, plugins: Sequence[Path] | None = None) -> Iterat
 
 @contextlib.contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error, told how much is done, of how much; none where nobody looks."""
+    """A bar on standard error, told how much is done, of how much.
+
+    Where nobody looks on, a line now and then: in a log one sees that it goes on.
+    """
     console = messages()
     if not console.is_terminal:
-        yield lambda _done, _of: None
+        with _progress_lines(what) as told:
+            yield told
         return
     columns = (*Progress.get_default_columns(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+@contextlib.contextmanager
+def _progress_lines(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A line every `LINE_EVERY_S`, also while nothing new is told."""
+    pace, over = Pace(time.monotonic()), threading.Event()
+
+    def tell() -> None:
+        while not over.wait(LINE_EVERY_S):
+            say(f"{what}: {pace.words(time.monotonic())}")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield lambda done, of: pace.told(done, of, time.monotonic())
+    finally:
+        over.set()
+        teller.join()
+
+
+class Pace:
+    """How much is done, and how long the rest takes if it goes on like this."""
+
+    def __init__(self, began: float) -> None:
+        self._began = self._latest = self._part_began = began
+        self._done = self._of = 0
+
+    def told(self, done: int, of: int, now: float) -> None:
+        """So much is done; less than before, or of another number, is of another part."""
+        if done < self._done or of != self._of:
+            self._part_began = now if self._of else self._began
+        self._done, self._of, self._latest = done, of, now
+
+    def words(self, now: float) -> str:
+        """For people."""
+        passed = f"{now - self._began:.0f} s so far"
+        if not self._of:
+            return passed
+        done = f"{self._done:,} of {self._of:,}, {passed}"
+        if not 0 < self._done < self._of:
+            return done
+        rest = (self._latest - self._part_began) / self._done * (self._of - self._done)
+        return f"{done}; at this rate these take {max(rest - (now - self._latest), 0):.0f} s more"
 
 
 def say(message: str) -> None:
@@ -116,12 +169,17 @@ def note(text: str) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Whether a person says yes; Ctrl-C and Ctrl-D say no."""
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort:
-        messages().print()
-        return False
+    """Whether a person says yes; Ctrl-C and Ctrl-D say no, and so does Enter."""
+    while True:
+        try:
+            said = typer.prompt(f"{question} [y/N]", default="", show_default=False, err=True)
+        except typer.Abort:
+            messages().print()
+            return False
+        word = said.strip().casefold()
+        if word in YES_OR_NO:
+            return YES_OR_NO[word]
+        messages().print("Please type y or n.")
 
 
 def at_terminal() -> bool:

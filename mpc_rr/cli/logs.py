@@ -68,7 +68,7 @@ def options(
         typer.Option(
             envvar="MPC_RR_LOG",
             help="What agents tell on standard error: warnings, unless coordinate, party or host "
-            "run where there is no terminal; there every step.",
+            "run where there is no terminal; there every step (of a host: of its first party).",
         ),
     ] = None,
     log_json: Annotated[

@@ -150,6 +150,9 @@ class Mailbox:
     ``up`` in ``traffic`` is towards the coordinator, ``down`` is from it.
     """
 
+    told_at = logging.DEBUG
+    """The level of what is logged of this agent's steps."""
+
     def __init__(
         self,
         me: str,
@@ -305,9 +308,8 @@ class Mailbox:
             seconds = asyncio.get_running_loop().time() - wait.started
             self.round_seconds[session, step] += seconds
             came = len(wait.wanted) - len(wait.missing)
-            level = logging.INFO if self.me == COORDINATOR else logging.DEBUG
             LOGGER.log(
-                level, "%s: %d of %d for step %r in %s, after %.1f s",
+                self.told_at, "%s: %d of %d for step %r in %s, after %.1f s",
                 self.me, came, len(wait.wanted), step, session, seconds,
             )  # fmt: skip
 

@@ -118,6 +118,8 @@ async def take_part(
                 )
                 for name, record in records.items()
             ]
+            for first in parties[:1]:
+                first.tell_steps()
             with watch(parties):
                 return await run_parties(parties, when_stopped)
 

@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from mpc_rr.errors import one_line, plain
 from mpc_rr.publication.parts import Kind
@@ -86,8 +86,13 @@ def _round_step(least: float, kind: Kind) -> float:
     return min(step, 1 / TICKS) if kind == "share" else step
 
 
-def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], float | None]) -> str:
-    """Degrees from −1 to 1 between each two of the labels."""
+def heat_map(
+    title: str,
+    labels: Sequence[str],
+    values: Mapping[tuple[int, int], float | None],
+    untold: Collection[tuple[int, int]] = (),
+) -> str:
+    """Degrees from −1 to 1 between each two of the labels; those that are ``untold`` are grey."""
     n = len(labels)
     parts = []
     for place, label in enumerate(labels):
@@ -103,19 +108,22 @@ def heat_map(title: str, labels: Sequence[str], values: dict[tuple[int, int], fl
         for other in range(n):
             x, y = LABELS + CELL * other, HEAD + CELL * place
             value = values.get((place, other), values.get((other, place)))
-            known = (min(place, other), max(place, other)) in values and place != other
-            shade = f'style="--degree:{abs(value):.3f}"' if value is not None and known else ""
-            kind = "cell" if value is not None and known else "none"
+            pair = (min(place, other), max(place, other))
+            known = pair in values and place != other
+            vague = value is None or pair in untold
+            told = value is not None and not vague
+            shade = f'style="--degree:{abs(value or 0):.3f}"' if told else ""
+            kind = "none" if not known else "vague" if vague else "cell"
             parts.append(
                 f'<rect class="{kind}" {shade} x="{x}" y="{y}" width="{CELL - 2}" '
                 f'height="{CELL - 2}" rx="4"/>'
             )
             if known:
-                text = CANNOT_BE_TOLD if value is None else f"{value:.2f}"
-                ink = "on" if value is not None and abs(value) > 0.5 else "off"
+                text = CANNOT_BE_TOLD if value is None else number(value, "degree")
+                dark = told and abs(value or 0) > 0.5
                 parts.append(
-                    f'<text class="{ink}" x="{x + CELL / 2 - 1}" y="{y + CELL / 2 + 3}" '
-                    f'text-anchor="middle">{text}</text>'
+                    f'<text class="{"on" if dark else "off"}" x="{x + CELL / 2 - 1}" '
+                    f'y="{y + CELL / 2 + 3}" text-anchor="middle">{text}</text>'
                 )
     return _svg(LABELS + CELL * n + 70, HEAD + CELL * n + 4, title, parts)
 

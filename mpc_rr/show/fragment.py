@@ -3,12 +3,13 @@
 import html
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 from mpc_rr.errors import plain_lines
 from mpc_rr.privacy.accountant import Accountant
 from mpc_rr.privacy.costs import Privacy
-from mpc_rr.privacy.disclosures import Disclosure, as_long_as
+from mpc_rr.privacy.disclosures import Disclosure, Masked, as_long_as
 from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
 from mpc_rr.privacy.sentences import becomes, epsilon_cell
 from mpc_rr.publication.parts import Cell, Figure, Listing, Publication, Quantity, Table
@@ -36,6 +37,7 @@ STYLE = """
   td[style] { background: linear-gradient(to left, var(--bar) var(--part), transparent 0); }
   .brief li { margin: .25rem 0; }
   .dim { color: var(--dim); } .error { color: var(--dim); font-size: .8em; white-space: nowrap; }
+  .part { display: inline-block; min-width: 2.7em; }
   .note, .warning { padding: .5rem .75rem; border-radius: .4rem; background: var(--note); }
   .warning { background: var(--warn); }
   details { margin: .5rem 0; } summary { cursor: pointer; }
@@ -44,6 +46,7 @@ STYLE = """
   .axis { stroke: var(--dim); fill: none; } .range { stroke: var(--accent); stroke-width: 2; }
   .tie { stroke: var(--accent); stroke-opacity: .7; } .link { stroke: var(--line); }
   .dot { fill: var(--accent); } .truth { stroke: var(--ink); stroke-width: 2; }
+  .vague { fill: var(--line); opacity: .6; }
   .cell { fill: color-mix(in srgb, var(--accent) calc(var(--degree) * 100%), var(--page));
           stroke: var(--line); } .none { fill: var(--line); opacity: .35; }
   svg text.on { fill: var(--page); }
@@ -95,7 +98,7 @@ def _findings(found: Publication, words: Words) -> str:
     shortly = "".join(f"<li>{text_of(sentence)}</li>" for sentence in brief(found, words))
     said += f'<ul class="brief">{shortly}</ul>' if shortly else ""
     notes = "".join(
-        f'<p class="{note.severity}"><b>{note.severity.capitalize()}:</b> {text_of(note.text)}</p>'
+        f'<p class="{note.severity}"><b>{note.severity.capitalize()}:</b> {_prose(note.text)}</p>'
         for note in found.notes
     )
     return f"<h2>What was found</h2>{said}{notes}" if said or notes else ""
@@ -120,7 +123,9 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
     for event in events:
         stage = f" ({event.what})" if event.what.isidentifier() else ""  # a protocol's own name
         about, cost = words.attributes(event.attributes), epsilon_cell(event.cost, [event])
-        rows.append((about, event.how + stage, cost, beta_cell(entropy_share([event])), event.seen))
+        rows.append(
+            (about, _how(event) + stage, cost, beta_cell(entropy_share([event])), event.seen)
+        )
     heads: tuple[str, ...] = ("about", "how", "ε", "β", "seen")
     if not entropy_shares(events):  # a column that would say nothing
         heads, rows = (*heads[:3], heads[4]), [(*row[:3], row[4]) for row in rows]
@@ -132,6 +137,14 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
         + (f'<p class="dim">{MEANING}</p>' if "β" in heads else "")
         + _cautions(found, privacy)
     )
+
+
+def _how(event: Disclosure) -> str:
+    """How it was disclosed: to those who read a report, whoever chose a mask is another."""
+    if isinstance(event, Masked) and not event.chosen:
+        beside = "".join(event.how.partition("; whether")[1:])
+        return f"under a mask of the respondent's choice ({event.recommended} recommended){beside}"
+    return event.how
 
 
 def _answers(answers: Mapping[str, float], events: Sequence[Disclosure], words: Words) -> str:
@@ -158,8 +171,8 @@ def _cautions(found: Publication, privacy: Privacy) -> str:
     """What respondents were told beforehand, but for what the notes say as well."""
     noted = {note.text for note in found.notes}
     said = [str(caution) for caution in privacy.cautions if str(caution) not in noted]
-    items = "".join(f"<li>{text_of(text)}</li>" for text in said)
-    told = "What respondents were told beforehand that may happen:"
+    items = "".join(f"<li>“{text_of(text)}”</li>" for text in said)
+    told = "What respondents were told beforehand that may happen, in these words:"
     return f"<p>{told}</p><ul>{items}</ul>" if items else ""
 
 
@@ -199,6 +212,18 @@ def _degrees(listed: Listing) -> dict[tuple[str, str], float | None]:
         (str(a), str(b)): float(value) if isinstance(value, float | int) else None
         for a, b, value in zip(*ends, listed.column(found[0]), strict=True)
     }
+
+
+def _untold(listed: Listing) -> list[tuple[str, str]]:
+    """The pairs of which nothing can be told beyond these respondents."""
+    if "verdict" not in {column.name for column in listed.columns}:
+        return []
+    verdicts = listed.column("verdict")
+    return [
+        (str(row[0]), str(row[1]))
+        for row, verdict in zip(listed.rows, verdicts, strict=True)
+        if verdict == "cannot be told"
+    ]
 
 
 def _graph(listed: Listing, figure: Figure, words: Words) -> str:
@@ -251,8 +276,16 @@ def _heat_map(listed: Listing, figure: Figure, words: Words) -> str:
     for (a, b), value in degrees.items():
         low, high = sorted((names[a], names[b]))
         values[low, high] = value
-    drawn = charts.heat_map(listed.title, [words.attribute(name) for name in names], values)
-    return f'<div class="wide">{drawn}</div><p class="dim">{text_of(figure.title)}</p>'
+    untold = {(min(names[a], names[b]), max(names[a], names[b])) for a, b in _untold(listed)}
+    labels = [words.attribute(name) for name in names]
+    drawn = charts.heat_map(listed.title, labels, values, untold)
+    told = figure.title
+    if any(values[pair] is not None for pair in untold):
+        here = any(column.label == "here" for column in listed.columns)
+        told += "; a number there " + (
+            "holds among these respondents only" if here else "is an estimate that may be chance"
+        )
+    return f'<div class="wide">{drawn}</div><p class="dim">{text_of(told)}</p>'
 
 
 def _figures(found: Publication, words: Words, truth: Mapping[str, Sequence[float]]) -> str:
@@ -322,7 +355,9 @@ def _tables(tables: Sequence[Table], words: Words) -> str:
     several = [table for table in tables if len(table.axes) > 1]
     if not several:
         return ""
-    parts = ["<h2>Tables</h2>"]
+    parts = ["<h2>Tables of several questions</h2>"]
+    if any(map(_with_shares, several)):
+        parts.append('<p class="dim">Beside each count: its share of all in the table.</p>')
     if any(table.standard_errors for table in several):
         parts.append('<p class="dim">± standard error.</p>')
     if any(any(table.untold) for table in several):
@@ -345,6 +380,9 @@ def _cells(table: Table, words: Words) -> str:
         else f'{text_of(cell)} <span class="error">± {number(error, table.kind)}</span>'
         for cell, error, untold in zip(words.cells(table), errors, table.untold, strict=True)
     ]  # fmt: skip
+    if _with_shares(table):
+        shares = [_share(value, table) for value in table.values]
+        shown = [f"{cell} {share}" for cell, share in zip(shown, shares, strict=True)]
     width = len(columns.categories)
     bars = [_bar(table, place) for place in range(len(shown))]
     margins = _margins(table) if len(table.axes) == 2 else None
@@ -382,7 +420,24 @@ def _margins(table: Table) -> tuple[list[float], list[float]] | None:
 
 
 def _margin(sums: Sequence[float], table: Table) -> str:
-    return "".join(f'<td class="number dim">{number(value, table.kind)}</td>' for value in sums)
+    shares = [f" {_share(value, table)}" if _with_shares(table) else "" for value in sums]
+    return "".join(
+        f'<td class="number dim">{number(value, table.kind)}{share}</td>'
+        for value, share in zip(sums, shares, strict=True)
+    )
+
+
+def _with_shares(table: Table) -> bool:
+    """Whether the sum of these counts is known: all of them are."""
+    return table.kind == "count" and _margins(table) is not None and _all_of(table) > 0
+
+
+def _all_of(table: Table) -> float:
+    return math.fsum(value for value in table.values if value is not None)
+
+
+def _share(value: float | None, table: Table) -> str:
+    return f'<span class="error part">{(value or 0) / _all_of(table):.0%}</span>'
 
 
 def _bar(table: Table, place: int) -> str:
@@ -408,6 +463,15 @@ def _sheets(found: Publication) -> str:
 
 
 # ── Pieces ─────────────────────────────────────────────────────────────────────────────────────
+
+
+PAGE_OF_DOCS = re.compile(r"docs/([a-z-]+)\.md")
+
+
+def _prose(text: str) -> str:
+    """A sentence that may name a page of the docs: whoever reads a report has no such file."""
+    named = PAGE_OF_DOCS.sub(lambda found: f"documentation, “{found[1].replace('-', ' ')}”", text)
+    return text_of(named)
 
 
 def text_of(value: object) -> str:

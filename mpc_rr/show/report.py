@@ -9,6 +9,7 @@ import csv
 import io
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from mpc_rr.show.fragment import STYLE, facts_table, fragment, rows_table, text_
 from mpc_rr.show.words import Words, absences, size
 from mpc_rr.study.definition import Definition
 from mpc_rr.study.records import read_csv
+from mpc_rr.study.suggesting import numbers_of
 
 PAGE = """
 * { box-sizing: border-box; }
@@ -40,7 +42,9 @@ nav a { display: inline-block; margin: 0 1rem .25rem 0; color: var(--accent); }
 HEADING = re.compile(r"<h2>(.*?)</h2>")
 LONG = 6
 """From so many sections on, a page has contents."""
-PARTY = "party"
+PARTY, GROUP = "party", "group"
+FEW_VALUES = 12
+"""So many different values of a column are counted one by one."""
 SHOWN_OF_A_SHEET = 10
 WIDEST_SHOWN = 8
 """Lines, and columns, of a CSV file that are shown, unless it has a column of parties' names."""
@@ -116,7 +120,7 @@ def page(
     aborted = f"<h2>Aborted</h2><p>{text_of(file.cause)}</p>" if file.status == "aborted" else ""
     sheets = [sheet for sheet in _records(found) if sheet.name in texts]
     records = "".join(_first_lines(sheet, texts[sheet.name]) for sheet in sheets)
-    records = f"<h2>Records, the first of them</h2>{records}" if records else ""
+    records = f"<h2>Records</h2>{records}" if records else ""
     behind = records + _who(file) + _asked(definition, words)
     body = fragment(found, words, truth, before=aborted, after=behind) + _costs(cost)
     parts = [
@@ -176,7 +180,34 @@ def _first_lines(sheet: Sheet, text: str) -> str:
     shown = [[from_cell(cell) for cell in row[:WIDEST_SHOWN]] for row in rows[:SHOWN_OF_A_SHEET]]
     more = f", the first {WIDEST_SHOWN} of {len(head)} columns" if cut else ""
     told = text_of(f"{sheet.name}: {sheet.what} ({len(rows):,} rows{more})")
-    return f"<details><summary>{told}</summary>{rows_table(head[:WIDEST_SHOWN], shown)}</details>"
+    first = rows_table(head[:WIDEST_SHOWN], shown)
+    columns = [[from_cell(row[place]) for row in rows] for place in range(len(head))]
+    spread = [
+        (name, said)
+        for name, column in zip(head, columns, strict=True)
+        if name != GROUP and (said := _distribution(column))
+    ]
+    table = rows_table(("in these records", "values"), spread) if spread else ""
+    return f"<p>{told}</p>{table}<details><summary>The first rows</summary>{first}</details>"
+
+
+def _distribution(column: Sequence[str]) -> str:
+    """How often each of few values is there; of many numbers, where they lie; else nothing."""
+    counts = Counter(column)
+    if len(counts) <= FEW_VALUES:
+        return ", ".join(
+            f"{value or 'no value'}: {times:,} ({times / len(column):.0%})"
+            for value, times in sorted(counts.items(), key=lambda found: (-found[1], found[0]))
+        )
+    numbers = numbers_of([value for value in column if value])
+    if numbers is None:
+        return ""
+    lowest, *middle, highest = np.quantile(numbers, (0, 0.25, 0.5, 0.75, 1)).tolist()
+    low, median, high = middle
+    return (
+        f"{lowest:,.6g} to {highest:,.6g}; half of them from {low:,.6g} to {high:,.6g}, the median "
+        f"is {median:,.6g}"
+    )
 
 
 def _who(file: ResultFile) -> str:

@@ -1,6 +1,7 @@
 """What people see of a study before it runs, and when it has ended."""
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -26,6 +27,22 @@ from mpc_rr.study.file import Scenario
 INDENT, HANGING = 4, 2
 MOST_PLACES = 3
 """So far from the edge others' words begin: what begins at the edge is ours."""
+SETTING = re.compile(r"\[\w+(\.\w+)*\]|\w+ = |a number for relays")
+"""Names something in the study file, which a respondent cannot set."""
+IN_PLAIN_WORDS = {
+    "noise_epsilon or suppress_below in": "random noise in the totals, or for small ones to be "
+    "hidden",
+    "noise_epsilon in": "random noise in the totals",
+    "(registrar = ": "a registrar who admits each person once",
+    "a higher minimum in": "a study that ends without a result if fewer come",
+    "corrupt": "protection against more parties who pool what they know",
+    'coordinator = "malicious" in': "a sum that stays secure if the coordinator deviates from the "
+    "protocol",
+    'sum = "secure_sum" in': "a sum of all or none",
+    "(relays = ": "more relays",
+    "a number for relays": "relays that are drawn by chance, and for a registrar",
+}
+"""What settings do, by their words in `mpc_rr.privacy.disclosures.Caution`."""
 
 
 def show_result(console: Console, result: StudyResult, found: Publication, seconds: float) -> None:
@@ -114,11 +131,21 @@ def _tell_each_answer(console: Console, means: Consent) -> None:
 
 def _tell_warnings(console: Console, means: Consent) -> None:
     for caution in (*means.compared, *means.cautions):
-        _tell(console, str(caution), "Warning")
+        _tell(console, f"{caution.text} {_way_out(caution.prevented_by)}", "Warning")
     for text in means.in_vain:
         _tell(console, f"Your answers may be in vain for this: {text}", "Warning")
     for note in means.notes:
         _tell(console, note, "Note")
+
+
+def _way_out(prevented_by: str) -> str:
+    """What would prevent it; if the study file would, whom a respondent can ask for what."""
+    if SETTING.search(prevented_by) is None:
+        return f"What would prevent it: {prevented_by}."
+    for setting, plainly in IN_PLAIN_WORDS.items():
+        if setting in prevented_by:
+            return f"Only the study team can prevent it: ask for {plainly} ({prevented_by})."
+    return f"Only the study team can prevent it, by this in the study file: {prevented_by}."
 
 
 def _of_answer(epsilon: float | None) -> str:

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -35,6 +35,7 @@ from mpc_rr.study.suggesting import (
     Unsuitable,
     numbers_of,
     suggest,
+    suggest_bins,
     suggest_numbers,
 )
 
@@ -245,7 +246,7 @@ class _Column:
         labels = value_labels(different - set(words)) or {}
         words += words_for_no_answer_in(labels)
         codes = {
-            str(labels[text][0]) if text in labels else text: text
+            str(labels[text][0]) if text in labels else self.layout.number(text): text
             for text in different - set(words)
         }
         candidates = [(word, True) for word in words]
@@ -275,9 +276,37 @@ class _Column:
         numbers = self._numbers(given)
         if numbers is None:
             return self._words(given)
-        if len(different) > FEW_NUMBERS:
+        if len(different) > FEW_NUMBERS or self._told_apart(given):
             return self._number(numbers)
         return self._few_numbers(different)
+
+    def _told_apart(self, given: list[str]) -> bool:
+        """Whether few different numbers are not named, because a single record has one of them.
+
+        The numbers of a scale without gaps are: they say what could be answered.
+        """
+        counts = Counter(given)
+        alone = [text for text, times in counts.items() if times == 1]
+        if not alone or len(given) < FEW_RECORDS or _a_scale(counts):
+            return False
+        apart = self.asker.yes(
+            f"Column {self._title}: only one record says {_some(alone)}"
+            + (", each" if len(alone) > 1 else "")
+            + ". An answer that is named in the study file is known to have been given. Ask for "
+            f"{'numbers' if self.as_numbers else 'intervals'} instead?",
+            usual=True,
+            assumed=f"{len(alone)} of {len(counts)} numbers are said in column {self._title} by "
+            "only one record, so that they are not named",
+        )
+        if not apart:
+            self._warn_of(alone)
+        return apart
+
+    def _warn_of(self, alone: Sequence[str]) -> None:
+        self.asker.tell(
+            f"the study file will name answers of column {self._title} that a single record "
+            f"has: {_some(alone)}"
+        )
 
     def _words(self, given: list[str]) -> Asked | str:
         """Answers in words."""
@@ -364,10 +393,7 @@ class _Column:
                 rest = [text for text in common if text != asked.other]
                 asked.kind = Categories((*rest, asked.other), ordinal=False)
                 return asked
-            self.asker.tell(
-                f"the study file will name answers of column {self._title} that a single record "
-                f"has: {_some(alone)}"
-            )
+            self._warn_of(alone)
         if 2 < len(texts) <= FEW_NUMBERS:
             self._order(asked, texts)
         return asked
@@ -396,9 +422,9 @@ class _Column:
         grid = suggest_numbers(written) if self.as_numbers else None
         if grid is not None:
             return self._made(grid)
-        suggested = suggest(written)
-        if not isinstance(suggested, Bins):
-            return suggested.why if isinstance(suggested, Unsuitable) else "it has too few values"
+        suggested = suggest_bins(numbers)
+        if isinstance(suggested, Unsuitable):
+            return suggested.why
         usual = ", ".join(f"{edge:.12g}" for edge in suggested.edges if math.isfinite(edge))
         while True:
             said = self.asker.text(
@@ -469,6 +495,14 @@ def _some(values: Sequence[str]) -> str:
     common = [text for text, _ in Counter(values).most_common()]
     shown = ", ".join(quoted(text[:60]) for text in common[:SHOWN])
     return f"{shown}, …" if len(common) > SHOWN else shown
+
+
+def _a_scale(different: Collection[str]) -> bool:
+    """Whether these are whole numbers with so few between them that all are named."""
+    if not all(re.fullmatch(r"-?\d+", text) for text in different):
+        return False
+    values = list(map(int, different))
+    return max(values) - min(values) < FEW_NUMBERS
 
 
 def _unlike(word: str, taken: Sequence[str]) -> str:

@@ -25,6 +25,7 @@ class Looks(StrEnum):
     CODE = "it numbers people or tells them apart, one value for each"
     DATE = "it holds dates or times; ask for a year or an age group instead"
     FREE_TEXT = "it holds free text"
+    PLACE = "a postcode narrows down who somebody is; ask for a region, or its first digit, instead"
 
 
 _PERSON = re.compile(
@@ -46,6 +47,11 @@ _DATE_HEADER = re.compile(
     r".*\b(?:date|datum|timestamp|zeitstempel|birthday|geburtstag|geburtsdatum|dob|"
     r"start ?time|end ?time|submitted|started|created)\b.*"
 )
+_POSTCODE = re.compile(
+    r"(?:.*\b)?(?:plz|postleitzahl|zip(?: ?code)?|post(?:al)? ?code|code postal)(?:\b.*)?"
+)
+COARSE = 2
+"""A postcode of so few characters is a region."""
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _PHONE = re.compile(r"(?:\+|00|0|\(0)[\d ()/.-]{6,}\d")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
@@ -68,6 +74,8 @@ def looks(header: str, given: Sequence[str], *, numbers: bool) -> Looks | None:
         return Looks.PERSON
     if _mostly(given, _DATE) or (_DATE_HEADER.fullmatch(title) and not numbers):
         return Looks.DATE
+    if _POSTCODE.fullmatch(title) and max(map(len, given)) > COARSE:
+        return Looks.PLACE
     if alone and (_CODE.fullmatch(title) or (numbers and _counts_up(given))):
         return Looks.CODE
     return None if numbers else _apart(given)

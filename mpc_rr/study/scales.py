@@ -75,8 +75,8 @@ NO_ANSWER = frozenset(
     | {"prefer not to say", "k.a.", "k. a.", "ka", "keine angabe", "keine angaben", "verweigert"}
 )
 """Words by which programs and people say that there is no answer."""
-NEGATIVE = frozenset(map(str, (-1, -2, -7, -8, -9, -66, -77, -88, -97, -98, -99, -999)))
-REPEATED = frozenset(map(str, (8, 9, 66, 77, 88, 97, 98, 99, 888, 997, 998, 999, 9999)))
+_NEGATIVE = re.compile("-(?:1|2|7|8|66|77|88|97|98|9+)")
+_REPEATED = re.compile("8|66|77|88|97|98|888|997|998|9+")
 """Numbers that often mean so; `numbers_for_no_answer` sees whether they stand apart."""
 LABELLED = re.compile(r"(?:[(\[](-?\d{1,4})[)\]]\s*[=:.–-]?|(-?\d{1,4})\s*[=:.)–-])\s*(\S.*)")
 
@@ -87,24 +87,29 @@ def words_for_no_answer(different: Collection[str]) -> list[str]:
 
 
 def numbers_for_no_answer(different: Collection[str]) -> list[tuple[str, bool]]:
-    """Those of these whole numbers that may mean so, and whether they stand far from the others."""
-    if not all(re.fullmatch(r"-?\d{1,9}", text) for text in different):
+    """Those of these numbers that may mean so, and whether they stand far from the others."""
+    if not all(re.fullmatch(r"-?\d{1,9}(?:\.\d+)?", text) for text in different):
         return []
-    codes = sorted((NEGATIVE | REPEATED) & set(different), key=int)
-    others = sorted(int(text) for text in different if text not in codes)
+    whole = {text: text.partition(".")[0] for text in different if float(text).is_integer()}
+    known = [text for text, n in whole.items() if _NEGATIVE.fullmatch(n) or _REPEATED.fullmatch(n)]
+    codes = sorted(known, key=float)
+    others = sorted(float(text) for text in different if text not in codes)
     if len(others) < 2:
         return []
     lowest, highest = others[0], others[-1]
     wide = max(2, (highest - lowest) / 2)
+    decimals = not any(text in whole for text in different if text not in codes)
     found = []
     for code in codes:
-        below, above = lowest - int(code), int(code) - highest
-        if code in NEGATIVE and below > 0 and lowest >= 0:
+        number = float(code)
+        if number < 0 and lowest > number and lowest >= 0:
             found.append((code, True))
-        elif code in REPEATED and above > 1:
-            found.append((code, above >= wide))
+        elif number > highest + 1:
+            found.append((code, number - highest >= wide))
+        elif decimals and len(code) > 1 and "." not in code and number > 0:
+            found.append((code, False))  # nobody else wrote a number without decimals
         else:
-            lowest, highest = min(lowest, int(code)), max(highest, int(code))
+            lowest, highest = min(lowest, number), max(highest, number)
     return found
 
 

@@ -53,14 +53,15 @@ class Unsuitable:
 def suggest_numbers(given: Sequence[str]) -> Numbers | None:
     """The range and the grid of a question for a number, of which these were answers.
 
-    The range holds 98 of 100 of them, between round numbers: that a single one is farther out is
-    nobody's business but its owner's. None if they are no numbers, or few different ones, or on no
-    grid of decimals.
+    The range holds 98 of 100 of them, between round numbers, and never the one that is farthest
+    out: that is nobody's business but its owner's. None if they are no numbers, or on no grid of
+    decimals.
     """
     numbers = numbers_of(given)
-    if numbers is None or len(set(numbers)) <= FEW_NUMBERS:
+    if numbers is None:
         return None
-    low, high = np.quantile(numbers, OUTERMOST).tolist()
+    low = float(np.quantile(numbers, OUTERMOST[0], method="higher"))
+    high = float(np.quantile(numbers, OUTERMOST[1], method="lower"))
     grid = _grid(numbers)
     if grid is None or high - low < grid:
         return None
@@ -90,7 +91,7 @@ def suggest(given: Sequence[str]) -> Categories | Bins | Unsuitable:
         return Unsuitable("it has fewer than two different values")
     numbers = numbers_of(different)
     if numbers is not None and len(different) > FEW_NUMBERS:
-        return _bins(numbers_of(given) or [])
+        return suggest_bins(numbers_of(given) or [])
     if len(different) > MOST_CATEGORIES:
         return too_many(len(different))
     if numbers is not None:
@@ -114,13 +115,15 @@ def numbers_of(values: Sequence[str]) -> list[float] | None:
     return numbers if sound else None
 
 
-def _bins(numbers: Sequence[float]) -> Bins | Unsuitable:
+def suggest_bins(numbers: Sequence[float]) -> Bins | Unsuitable:
     """Open at both ends; between them round numbers near the quantiles."""
     spread = max(numbers) - min(numbers)
     largest = max(map(abs, numbers))
     if not max(NARROWEST * largest, 1e-290) <= spread < math.inf:
         return Unsuitable("its numbers are too close to each other, or too far apart, for bins")
     inner = np.quantile(numbers, np.linspace(0, 1, BINS + 1))[1:-1]
-    unit = 10.0 ** math.floor(math.log10(spread / (2 * BINS)))
+    # A single number far from all others must not make the intervals of the others too wide.
+    common = min(spread, BINS * float(inner[-1] - inner[0])) or spread
+    unit = 10.0 ** math.floor(math.log10(common / (2 * BINS)))
     rounded = sorted({float(f"{round(float(edge) / unit) * unit:.12g}") for edge in inner})
     return Bins((-math.inf, *rounded, math.inf))

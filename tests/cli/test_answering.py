@@ -83,6 +83,37 @@ def listed(here, folder, *options):
     return {row["person"]: row["status"] for row in json.loads(out)}
 
 
+IN_GERMAN = (
+    ("Your language (1 to 2):", "2\n"),
+    ("Wie alt sind Sie?", ""),
+    ("Your answer (1 to 3):", "4\n"),
+    ("Please type a number from 1 to 3, or one of these answers.", ""),
+    ("Your answer (1 to 3):", "1\n"),
+    ("Ja, einen eigenen", ""),
+    ("Your answer (1 to 4):", "1\n"),
+    ("Are these your answers?", "maybe\n"),
+    ("Please type y or n.", ""),
+    ("Are these your answers?", "n\n"),
+    ("Your answer (1 to 3):", "41\n"),
+    ("Your answer (1 to 4):", "ja, einen EIGENEN\n"),
+    ("40–65", ""),
+    ("Ja, einen eigenen", ""),
+    ("Are these your answers?", "y\n"),
+)
+IN_ENGLISH = (
+    ("How old are you?", ""),
+    ("Your answer (1 to 3):", "3\n"),
+    ("Your answer (1 to 4):", "4\n"),
+    ("Are these your answers?", "y\n"),
+)
+"""What a person is shown, and types then."""
+
+
+def replies(person, *shown_and_typed):
+    for shown, typed in shown_and_typed:
+        person.reply(shown, typed)
+
+
 @pytest.mark.broker
 def test_invited_people_answer_at_terminals_and_from_files(here, admitting):
     """Broker, coordinator and three people, each a process: one is asked, in German."""
@@ -112,21 +143,8 @@ def test_invited_people_answer_at_terminals_and_from_files(here, admitting):
         cem: AtTerminal(["answer", cem, "--state", admitting / "cem", "--out", admitting / "cems",
                          "--language", "en"]),
     }  # fmt: skip
-    people[ann].reply("Your language (1 to 2):", "2\n")
-    people[ann].reply("Wie alt sind Sie?", "")
-    people[ann].reply("Your answer (1 to 3):", "4\n")
-    people[ann].reply("Please type a number from 1 to 3.", "")
-    people[ann].reply("Your answer (1 to 3):", "1\n")
-    people[ann].reply("Ja, einen eigenen", "")
-    people[ann].reply("Your answer (1 to 4):", "1\n")
-    people[ann].reply("Are these your answers?", "n\n")
-    people[ann].reply("Your answer (1 to 3):", "2\n")
-    people[ann].reply("Your answer (1 to 4):", "3\n")
-    people[ann].reply("Are these your answers?", "y\n")
-    people[cem].reply("How old are you?", "")
-    people[cem].reply("Your answer (1 to 3):", "3\n")
-    people[cem].reply("Your answer (1 to 4):", "4\n")
-    people[cem].reply("Are these your answers?", "y\n")
+    replies(people[ann], *IN_GERMAN)
+    replies(people[cem], *IN_ENGLISH)
     for person in people.values():
         person.reply("could take part in your name", "")
         person.reply("What you would disclose", "")

@@ -115,6 +115,24 @@ def test_a_party_that_is_stopped_leaves_its_seat_and_a_folder(place, how):
         assert published_counts(json.loads(out)) == expected_counts()
 
 
+def test_parties_where_nobody_looks_on_tell_every_step(place):
+    """A host tells those of its first party. Once neither told any."""
+    small, where = place
+    boss = coordinate(*where, "--json")
+    ann = party(small, where, 1, "--name", "ann")
+    rest = start("host", *where, "--csv", small / "people.csv", "--rows", "2:5")
+    for process, first in ((ann, "ann"), (rest, "party-[0-9a-f]{8}-1")):
+        code, _, err = process.finish()
+        assert code == 0, err
+        for told in (
+            "joined the study; waiting for the others", "the study begins with 5 parties",
+            "for step 'share' in", "the coordinator has told how the study ended",
+        ):  # fmt: skip
+            assert re.search(rf"mpc-rr: [0-9:]+ {first}: .*{told}", err), err
+        assert not re.search("party-[0-9a-f]+-[2-4]: ", err)
+    assert boss.finish()[0] == 0
+
+
 def test_a_party_that_died_comes_again_under_its_name(place):
     """The broker says that it is gone. Once its own name was taken, and its seat kept empty."""
     small, where = place

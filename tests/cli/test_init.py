@@ -111,6 +111,22 @@ def test_a_protocol_that_is_asked_for_gets_the_options_that_it_needs(
     assert here("check", tmp_path / "survey.toml")[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "advised"),
+    [(["rr_views", "--epsilon", "0.5"], True), (["exact_pairs"], False),
+     (["rr_joint", "--epsilon", "20"], False)],
+)  # fmt: skip
+def test_where_randomizing_leaves_nothing_it_is_said_what_would_tell_more(
+    here, brought, tmp_path, options, advised
+):
+    """Once a study was recommended that put all into wrong cells, and nothing else was named."""
+    code, out, err = here("init", brought, "--yes", "--protocol", *options, cwd=tmp_path)
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert ("into wrong cells" in said) == advised
+    assert ("or --protocol exact_pairs, which publishes exact totals" in said) == advised
+
+
 def test_noise_in_totals_is_had_by_a_budget(here, brought, tmp_path):
     code, out, _ = here(
         "init", brought, "--yes", "--protocol", "exact_pairs", "--epsilon", 4, cwd=tmp_path

@@ -155,6 +155,20 @@ def test_nothing_that_is_said_of_a_study_contradicts_what_it_discloses(study):
 
 
 @pytest.mark.parametrize("study", STUDIES)
+def test_a_respondent_is_advised_nothing_that_only_the_study_team_can_do(study):
+    """She cannot set noise_epsilon: she can ask for noise."""
+    screen = texts_of(study)["screen"]
+    for caution in study.protocol.cautions(study.setting):
+        if re.search(r"\[|\w = |a number for", caution.prevented_by):
+            assert f"What would prevent it: {caution.prevented_by}" not in screen
+            asked = re.search(rf"ask for ([^(]+) [(]{re.escape(caution.prevented_by)}", screen)
+            assert asked, caution.prevented_by
+            assert not re.search(r"[_=\[]", asked[1])
+        else:
+            assert f"What would prevent it: {caution.prevented_by}" in screen
+
+
+@pytest.mark.parametrize("study", STUDIES)
 def test_one_answer_stands_beside_the_whole_record(study):
     """And where there is no ε, it is said why, and what follows."""
     events, texts = study.disclosures, texts_of(study)

@@ -1,8 +1,10 @@
 """One HTML file that stands alone and hides nothing it should show."""
 
+import csv
 import json
 import math
 import re
+from collections import Counter
 from html.parser import HTMLParser
 
 import msgspec
@@ -16,13 +18,13 @@ from mpc_rr.protocols.rr_clusters import RRClusters
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.protocols.rr_views import RRViews
-from mpc_rr.publication.parts import Axis, Column, Listing, Publication, Table
+from mpc_rr.publication.parts import Axis, Column, Figure, Listing, Publication, Table
 from mpc_rr.results.folder import read_folder, write_results
 from mpc_rr.running import run_study
 from mpc_rr.schema import Schema
 from mpc_rr.show.brief import brief
 from mpc_rr.show.charts import TICKS, _round_step
-from mpc_rr.show.fragment import fragment
+from mpc_rr.show.fragment import STYLE, fragment
 from mpc_rr.show.report import report
 from mpc_rr.show.words import Words, _between
 from mpc_rr.simulation.faults import Faults, PartyFault
@@ -30,6 +32,7 @@ from mpc_rr.study.file import load_scenario
 
 SIZES = (2, 3, 2)
 RECORDS = random_records(30, SIZES, seed=3)
+TABLES = "Tables of several questions"
 WORDS = Words(make_scenario(RECORDS, SIZES).study.schema)
 
 
@@ -66,7 +69,7 @@ class Checker(HTMLParser):
 @pytest.mark.parametrize(
     ("protocol", "shows"),
     [
-        (ExactPairs(), ["none: exact counts", ">Tables</h2>", "a0 by a1"]),
+        (ExactPairs(), ["none: exact counts", f">{TABLES}</h2>", "a0 by a1"]),
         (RRViews(epsilon=2.0), [">Views</h2>", "Estimated shares", "at most 88.1 % sure"]),
         (ExactPairs(noise_epsilon=3.0), ["Every count has noise in it", "± 4.0</span>"]),
         (
@@ -169,12 +172,14 @@ def test_what_was_found_comes_first_and_is_said_in_sentences(tmp_path):
     write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
     text = report(tmp_path / "run")
     heads = re.findall(r'<h2 id="s\d+">([^<]*)</h2>', text)
-    first = ["What was found", "How strongly each pair of answers depends on each other", "Tables"]
+    first = ["What was found", "How strongly each pair of answers depends on each other", TABLES]
     assert heads[:3] == first
-    assert heads.index("Who took part") > heads.index("Tables")
+    assert heads.index("Who took part") > heads.index(TABLES)
     assert [*re.findall(r'<a href="#s\d+">([^<]*)</a>', text)] == heads
     assert "“car” and “way_to_work” depend on each other (V = 0.81, at least 0.56)." in text
     assert "50 of 50 respondents (100%)" in text
+    assert "docs/" not in text
+    assert "(documentation, “threat model”)" in text
 
 
 def dependences(*rows):
@@ -233,6 +238,76 @@ def test_tables_that_are_known_have_margins_and_others_have_none(tmp_path):
     assert '<th scope="row">all</th>' not in report(finished(tmp_path / "rr", RRViews(epsilon=2)))
 
 
+def test_exact_tables_show_the_share_of_each_count(tmp_path):
+    text = report(finished(tmp_path / "exact", ExactPairs()))
+    start = text.index(f">{TABLES}</h2>")
+    table = text[start : text.index("</table>", start)]
+    counts = [(int(n), float(part)) for n, part in re.findall(r"(\d+) <span[^>]*>(\d+)%", table)]
+    assert len(counts) == (2 + 1) * (3 + 1)
+    assert counts[-1] == (30, 100)
+    assert all(part == pytest.approx(100 * n / 30, abs=0.5) for n, part in counts)
+    hidden = ExactPairs(suppress_below=8)
+    assert "share of all in the table" not in report(finished(tmp_path / "hidden", hidden))
+
+
+def test_what_cannot_be_told_is_grey_in_the_picture_as_its_legend_says(tmp_path):
+    """Once a pair of which the terminal said so had a colour all the same."""
+    scenario = load_scenario("quickstart")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    published = json.loads((tmp_path / "run" / "result.json").read_text())["publication"]
+    (listed,) = (found for found in published["listings"] if found["name"] == "dependence")
+    told = [row[-2] != "cannot be told" for row in listed["rows"]]
+    text = report(tmp_path / "run")
+    assert 0 < sum(told) < len(told)
+    assert text.count('<rect class="cell"') == 2 * sum(told)
+    assert text.count('<rect class="vague"') == 2 * (len(told) - sum(told))
+    assert text.count("--degree:") == 2 * sum(told) + STYLE.count("--degree:")
+    assert "a number there holds among these respondents only" in text
+    pair = ("attribute_1", "attribute_2", "measure", "value", "verdict")
+    kinds = {"value": ("estimate", "degree")}
+    columns = tuple(
+        Column(name=name, label=kinds.get(name, ("",))[0], kind=kinds.get(name, ("", "text"))[1])
+        for name in pair
+    )
+    rows = (("a0", "a1", "V", 0.2, "cannot be told"),)
+    listed = Listing(name="dependence", title="", columns=columns, rows=rows)
+    figure = Figure(kind="heat_map", of="dependence", title="grey")
+    noisy = fragment(Publication(listings=(listed,), figures=(figure,)), WORDS)
+    assert "grey; a number there is an estimate that may be chance" in noisy
+
+
+def test_no_two_sections_have_one_name(tmp_path):
+    for name in ("block_survey", "masked_salaries"):
+        write_results(run_study(load_scenario(name), transport="memory", seed=2), tmp_path / name)
+        heads = re.findall(r"<h2[^>]*>([^<]*)</h2>", report(tmp_path / name))
+        assert len(set(heads)) == len(heads) > 6
+
+
+def test_a_report_does_not_speak_to_its_reader_as_to_a_respondent(tmp_path):
+    """What respondents were told is quoted."""
+    scenario = load_scenario("masked_salaries")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    text = report(tmp_path / "run")
+    assert "“The study is open" in text
+    assert not re.search(r"\b[Yy]ours?\b", re.sub("“[^”]*”", "", text))
+    assert "under a mask of the respondent&#x27;s choice (noise:5 recommended)" in text
+
+
+def test_a_release_shows_its_distributions_unfolded(tmp_path):
+    scenario = load_scenario("anonymous_survey")
+    write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
+    text = report(tmp_path / "run")
+    with (tmp_path / "run" / "release.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    ill = Counter(row["ill"] for row in rows)
+    incomes = [int(row["income"]) for row in rows]
+    records = text[text.index(">Records</h2>") : text.index("The first rows")]
+    said = ", ".join(f"{v}: {n} ({n / len(rows):.0%})" for v, n in ill.most_common())
+    assert said in records
+    assert f"{min(incomes):,} to {max(incomes):,}; half of them from" in records
+    assert "group" not in re.findall(r"<td>([^<]*)</td>", records)
+
+
 def test_a_release_is_shown_and_whose_names_stand_in_a_file_is_not(tmp_path):
     scenario = load_scenario("hidden_in_groups")
     write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
@@ -246,4 +321,4 @@ def test_a_file_that_is_gone_leaves_a_report(tmp_path):
     scenario = load_scenario("hidden_in_groups")
     write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
     (tmp_path / "run" / "release.csv").unlink()
-    assert "Records, the first of them" not in report(tmp_path / "run")
+    assert ">Records<" not in report(tmp_path / "run")

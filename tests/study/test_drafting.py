@@ -1,5 +1,6 @@
 """A drafted schema can be used as it is, and says what it left out."""
 
+import math
 import tomllib
 
 import pytest
@@ -175,6 +176,63 @@ def test_a_code_that_might_be_an_answer_is_one_unless_somebody_says_otherwise(tm
     assert found.asked[0].values == {"99": "no answer"}
 
 
+@pytest.mark.parametrize("code", ["99999", "99999,00", "999999"])
+def test_codes_for_no_answer_are_found_among_decimals(tmp_path, code):
+    """Seven records of a survey with a decimal comma: else they would be its highest incomes."""
+    cells = [f"{800 + 71 * k},{k % 90 + 10}" for k in range(60)] + [code] * 7
+    found, asker = drafted(tmp_path, "income", cells)
+    assert found.asked[0].values == {code: "no answer"}
+    assert found.asked[0].gaps == 7
+    assert max(edge for edge in found.asked[0].kind.edges if edge < math.inf) < 6000
+    assert f"“{code}” in column “income” means that there is no answer" in asker.said
+
+
+LONE = ["1500"] * 15 + ["2500"] * 20 + ["4000"] * 11 + ["950000"]
+
+
+@pytest.mark.parametrize("cells", [LONE, [text.replace("00", "0.5", 1) for text in LONE]])
+def test_numbers_that_one_person_alone_gave_are_not_named(tmp_path, cells):
+    found, asker = drafted(tmp_path, "income", cells, as_numbers=True)
+    kind = found.asked[0].kind
+    assert isinstance(kind, Numbers)
+    assert kind.highest < 5000
+    found, asker = drafted(tmp_path, "income", cells)
+    assert isinstance(found.asked[0].kind, Bins)
+    assert len(found.asked[0].kind.edges) > 3
+    assert "950" not in found.schema_text()
+    assert any("said in column “income” by only one record" in said for said in asker.said)
+    found, asker = drafted(tmp_path, "income", cells, Scripted(only_one_record=False))
+    assert found.asked[0].kind.ordinal
+    assert "will name answers of column “income” that a single record has" in asker.warnings[0]
+
+
+def test_a_scale_keeps_its_ends_though_one_person_alone_gave_them(tmp_path):
+    """What lies between is named as well: a scale says what could be answered."""
+    cells = ["1"] + ["2", "3", "4"] * 10 + ["5", "7"]
+    found, _ = drafted(tmp_path, "mood", cells)
+    assert found.asked[0].kind == Categories(tuple("1234567"), ordinal=True)
+
+
+@pytest.mark.parametrize(
+    "header", ["PLZ", "Postleitzahl", "zip_code", "Your postcode?", "plz wohnort"]
+)
+def test_a_postcode_is_no_number_and_is_left_out(tmp_path, header):
+    cells = [f"{k * 997:05}" for k in range(60)]
+    found, _ = drafted(tmp_path, header, cells)
+    assert [asked.name for asked in found.asked] == ["half"]
+    assert found.left_out[header].startswith("a postcode narrows down who somebody is")
+    region = [text[:1] for text in cells]
+    found, _ = drafted(tmp_path, header, region)
+    assert found.asked[0].kind.ordinal
+    zipper, _ = drafted(tmp_path, "zipper", ["open", "shut"] * 9)
+    assert len(zipper.asked) == 2
+
+
+def test_a_single_number_far_out_does_not_take_the_intervals_of_all(tmp_path):
+    found, _ = drafted(tmp_path, "income", [str(1500 + 100 * k) for k in range(60)] + ["9500000"])
+    assert len(found.asked[0].kind.edges) == 6
+
+
 def test_value_labels_give_answers_and_their_order(tmp_path):
     cells = ["2 = no", "1 = yes", "9 = refused", "#NULL!"] * 3
     found, _ = drafted(tmp_path, "car", cells)
@@ -220,7 +278,7 @@ def test_numbers_are_binned_as_somebody_says_or_asked_as_such(tmp_path):
     assert found.asked[0].kind == Bins((float("-inf"), 10.0, 20.5, float("inf")))
     assert len(asker.warnings) == 2
     found, _ = drafted(tmp_path, "x", cells, as_numbers=True)
-    assert found.asked[0].kind == Numbers(0, 40, 0.1)
+    assert found.asked[0].kind == Numbers(1, 39, 0.1)  # 0.5 and 39.5 are one person's each
 
 
 def test_whoever_wants_a_column_that_tells_people_apart_may_have_it(tmp_path):
