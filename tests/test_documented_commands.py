@@ -54,6 +54,7 @@ def test_what_is_not_run_is_on_its_page(page):
         assert any(line.startswith(start) for line in lines_of(page)), start
 
 
+@pytest.mark.sweep
 @pytest.mark.broker
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_run(page, tmp_path):
