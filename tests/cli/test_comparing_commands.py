@@ -44,6 +44,8 @@ def test_protocols_stand_side_by_side_in_eighty_columns(survey, here, monkeypatc
     ):  # fmt: skip
         assert words in said, words
     assert said.count("300 people, ε = 4") == 2
+    assert "Fewer than 5 runs cannot rank the methods: none is marked." in said
+    assert "*" not in out
     written = {path.name for path in (survey.parent / "out").iterdir()}
     assert written == {"compare.html", "compare.csv", "queries.png"}
     page = (survey.parent / "out" / "compare.html").read_text()
