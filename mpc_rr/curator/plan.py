@@ -40,7 +40,7 @@ from mpc_rr.estimation.matrix import (
     check_share,
 )
 from mpc_rr.estimation.planning import lambdas_for_total
-from mpc_rr.publication.sheets import from_cell
+from mpc_rr.publication.sheets import csv_text, from_cell
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.file import schema_of_tables
 from mpc_rr.study.file_errors import in_plain_words
@@ -263,16 +263,24 @@ def _matrix_file(name: str, attribute: Attribute, beside: Path | None) -> list[l
     heads = [from_cell(cell.strip()) for cell in lines[0][1:]] if lines else []
     rows = {from_cell(line[0].strip()): line[1:] for line in lines[1:]}
     wanted = set(attribute.categories)
-    if set(heads) != wanted or set(rows) != wanted or len(lines) != len(wanted) + 1:
+    if set(heads) != wanted or set(rows) != wanted or {len(heads), len(lines) - 1} != {len(wanted)}:
+        head, first = csv_text([["", *attribute.categories], _even_row(attribute)]).splitlines()
+        missing = "" if attribute.missing is None else f", {quoted(attribute.missing)} too"
         raise DataError(
-            f"{path}: its header and its first column must name each category once: "
-            f"{all_quoted(attribute.categories)}"
+            f"{path}: its header and its first column must name each category once{missing}: write "
+            f"{quoted(head)}, then a line for each of them, as {quoted(first)}"
         )
     places = [heads.index(category) for category in attribute.categories]
     try:
         return [[float(rows[c][place]) for place in places] for c in attribute.categories]
     except (ValueError, IndexError):
         raise DataError(f"{path}: a probability is missing, or no number") from None
+
+
+def _even_row(attribute: Attribute) -> list[object]:
+    """A line of such a file: the first category is kept with probability 0.7."""
+    others = [round(0.3 / (attribute.size - 1), 3)] * (attribute.size - 1)
+    return [attribute.categories[0], round(1 - math.fsum(others), 3), *others]
 
 
 # ── Numbers ────────────────────────────────────────────────────────────────────────────────────

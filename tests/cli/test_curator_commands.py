@@ -1,6 +1,8 @@
 """``mpc-rr randomize`` and ``mpc-rr estimate``, as somebody types them."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 from cli_helpers import assert_one_line
@@ -45,6 +47,53 @@ def test_a_file_is_randomized_and_estimated_from(tmp_path, here):
     code, said, _ = here("estimate", "out.csv", "--table", "smokes+cough")
     assert "Shares of smokes by cough" in said
     assert "From 600 randomized records" in said
+
+
+def of_the_page(kind):
+    """The first block of this kind on the page."""
+    page = (Path(__file__).parents[2] / "docs" / "randomize.md").read_text(encoding="utf-8")
+    return re.search(rf"```{kind}\n(.*?)```", page, re.DOTALL)[1]
+
+
+def patients(folder):
+    rng = np.random.default_rng(3)
+    lines = ["age,sex,health"]
+    for _ in range(300):
+        health = ("bad", "fair", "good", "")[rng.integers(4)]
+        lines.append(f"{rng.integers(0, 121)},{('female', 'male')[rng.integers(2)]},{health}")
+    (folder / "patients.csv").write_text("\n".join(lines) + "\n")
+    (folder / "plan.toml").write_text(of_the_page("toml"), encoding="utf-8")
+
+
+def test_the_plan_and_the_matrix_of_the_page_work(tmp_path, here):
+    """The page said nothing of a column and a line for those who gave no answer."""
+    patients(tmp_path)
+    (tmp_path / "health.csv").write_text(of_the_page("csv"), encoding="utf-8")
+    asked = ("randomize", "patients.csv", "--plan", "plan.toml", "--out", "out.csv", "--seed", 1)
+    code, _, errors = here(*asked, cwd=tmp_path)
+    assert code == 0, errors
+    ways = {c["attribute"]["name"]: c["way"] for c in
+            json.loads((tmp_path / "out.codebook.json").read_text())["columns"]}  # fmt: skip
+    assert ways["health"]["mechanism"] == "PRAM"
+    np.testing.assert_allclose(ways["health"]["rows"], 0.1 + 0.6 * np.eye(4))
+    assert ways["age"]["spent"] == 2
+
+
+def test_a_matrix_that_is_refused_comes_with_one_that_is_not(tmp_path, here):
+    patients(tmp_path)
+    short = "\n".join(line.rpartition(",")[0] for line in of_the_page("csv").splitlines()[:-1])
+    (tmp_path / "health.csv").write_text(short, encoding="utf-8")
+    asked = ("randomize", "patients.csv", "--plan", "plan.toml", "--out", "out.csv")
+    code, _, errors = here(*asked, cwd=tmp_path)
+    assert code != 0
+    assert_one_line(
+        errors,
+        "must name each category once, “no answer” too: write “,bad,fair,good,no answer”, then a "
+        "line for each of them, as “bad,0.7,0.1,0.1,0.1”",
+    )
+    twice = of_the_page("csv").replace("good,no answer\n", "good,no answer,bad\n")
+    (tmp_path / "health.csv").write_text(twice, encoding="utf-8")
+    assert_one_line(here(*asked, cwd=tmp_path)[2], "must name each category once")
 
 
 def test_without_a_plan_the_categories_are_the_records_and_that_is_said(tmp_path, here):
