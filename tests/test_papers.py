@@ -55,5 +55,8 @@ def test_every_command_runs(tmp_path, monkeypatch, command):
         run("randomize", "people.csv", "--beta", "0.6", "--out", "out.csv")
     if "run" in words[1:]:
         run("run", "own_budgets", "--transport", "memory", "--seed", "1", "--out", "run")
+        reports = Path("run", "reports.csv").read_text().splitlines()[1:]
+        rows = [f"{line.split(',')[0]},{1 + k % 3}" for k, line in enumerate(reports)]
+        Path("sample.csv").write_text("\n".join(["party,weight", *rows]) + "\n")
     if "adult_clusters" not in words:  # which needs data from outside
         run(*words)
