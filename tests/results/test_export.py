@@ -270,6 +270,13 @@ def test_parquet_has_the_same_cells(runs, tmp_path):
     assert {row["category_1"] for row in read if row["attribute_1"] == "sport"} == {"no", "=yes"}
 
 
+def test_parquet_has_the_sheets_in_folders(runs, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed here")
+    out = export(runs("moments"), tmp_path / "out", parquet=True)
+    read = parquet.read_table(str(out / "moments" / "all.parquet")).to_pylist()
+    assert [row["category"] for row in read if row["by"] == "place"] == ["city", "=farm"]
+
+
 def test_a_folder_of_format_1_is_exported_with_its_tables(tmp_path):
     """Its tables stand in no result.json: they are worked out from the transcript."""
     with tarfile.open(GOLDEN / "format-1.tar.xz") as archive:
