@@ -30,7 +30,12 @@ from mpc_rr.curator.ways import (
     rows_of,
 )
 from mpc_rr.errors import DataError, InputError, MpcRrError, ScenarioError, all_quoted, quoted
-from mpc_rr.estimation.lambdas import keep_for_beta, keep_for_epsilon
+from mpc_rr.estimation.lambdas import (
+    keep_for_beta,
+    keep_for_epsilon,
+    kept_by_pair,
+    lambdas_for_covariances,
+)
 from mpc_rr.estimation.matrix import (
     WORST_CONDITION,
     Array,
@@ -90,6 +95,9 @@ class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beta: float | None = None
     epsilon: float | None = None
     """For all of these together."""
+    covariance: float | dict[str, float] | None = None
+    """What all pairs of them keep of their covariance at least, or by pair (001, Eq. (9)); with
+    ``beta``, as the least protection."""
     columns: dict[str, ColumnWish] = {}
     correlated: list[CorrelatedWish] = []
 
@@ -191,11 +199,17 @@ def _keeps(schema: Schema, wishes: Wishes) -> dict[str, float]:
     if not rest:
         return {}
     names, sizes = [a.name for a in rest], [a.size for a in rest]
-    given = [value for value in (wishes.keep, wishes.beta, wishes.epsilon) if value is not None]
-    if len(given) != 1:
+    beta = None if wishes.covariance is not None else wishes.beta  # beside it, a least protection
+    ways = (wishes.keep, beta, wishes.epsilon, wishes.covariance)
+    if sum(way is not None for way in ways) != 1:
         raise InputError(
-            f"give one of lambda, beta and epsilon for {all_quoted(names)}, or a way for each"
+            f"give one of lambda, beta, epsilon and covariance for {all_quoted(names)}, or a way "
+            "for each"
         )
+    if wishes.covariance is not None:
+        kept = kept_by_pair(names, wishes.covariance)
+        keeps = lambdas_for_covariances(sizes, kept, wishes.beta, names)
+        return dict(zip(names, keeps, strict=True))
     if wishes.keep is not None:
         return dict.fromkeys(names, check_share("lambda", wishes.keep))
     if wishes.beta is not None:

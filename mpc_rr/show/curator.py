@@ -134,9 +134,7 @@ def _degree(value: float | None, error: float | None = None) -> str:
 
 def show_estimates(console: Console, found: RandomizedFile, tables: Sequence[Table]) -> None:
     """Shares, means, correlations, and the tables that were asked for."""
-    words = Words(Schema(found.codebook.schema)) if len(found.codebook.schema) > 1 else None
-    for table in (*(found.table(a.name) for a in found.categories), *tables):
-        console.print(_shares(table, words))
+    show_tables(console, found, [*(found.table(a.name) for a in found.categories), *tables])
     if found.ordered:
         grid = _grid("Means, and standard deviations", "column", "mean", "standard deviation")
         for name in found.ordered:
@@ -154,6 +152,13 @@ def show_estimates(console: Console, found: RandomizedFile, tables: Sequence[Tab
             grid.add_row(escape(plain(f"{first} & {second}")), _moment(both.covariance), degree)
         console.print(grid)
     say(console, f"From {found.n:,} randomized records; ± is 95 %, for the population.")
+
+
+def show_tables(console: Console, found: RandomizedFile, tables: Sequence[Table]) -> None:
+    """Tables alone."""
+    words = Words(Schema(found.codebook.schema)) if len(found.codebook.schema) > 1 else None
+    for table in tables:
+        console.print(_shares(table, words))
 
 
 def _shares(table: Table, words: Words | None) -> Grid:

@@ -299,7 +299,7 @@ def test_a_matrix_that_is_not_symmetric_is_undone_also_in_conditions(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"beta": None}, "give one of lambda, beta and epsilon"),
+        ({"beta": None}, "give one of lambda, beta, epsilon and covariance"),
         ({"columns": {}}, "'age': it is a number|“age”: it is a number"),
         ({"columns": {"age": {"keep": 0.5}}}, "it is a number"),
         ({"columns": {"nobody": {"keep": 0.5}}}, "no column “nobody”"),
