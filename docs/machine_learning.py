@@ -57,17 +57,29 @@ def learnt_from(columns, test, target, value, weights=None):
     return auc(one_hot(test, answers) @ b, test[target] == value)
 
 
+def fail(why):
+    """One line, and no more."""
+    sys.exit(f"machine_learning.py: {why}")
+
+
 def main(true, synthetic, test, wanted, reports=None):
     """The table of this page."""
-    target, value = wanted.split("=", 1)
+    target, _, value = wanted.partition("=")
     unseen = read(test)
+    if target not in unseen or len({*(unseen[target] == value)}) < 2:
+        fail(f"{test}: {wanted!r} is true of none there, or of all; name a COLUMN=ANSWER")
     rows = {"true records": (read(true), None), "synthetic records": (read(synthetic), None)}
-    if reports is not None:
-        told = read(reports)
+    told = {} if reports is None else read(reports)
+    if unseen.keys() <= told.keys():
         rows["reports as they are"] = (told, None)
         if "weight" in told:
             rows["reports by weight"] = (told, told["weight"].astype(float))
+    elif told:
+        print(f"{reports} has not the columns of {test}: nothing is learnt from the reports")
     for name, (columns, weights) in rows.items():
+        lacking = [column for column in unseen if column not in columns]
+        if lacking:
+            fail(f"the {name} have no column {lacking[0]!r}, which {test} has")
         print(f"{name:20} AUC {learnt_from(columns, unseen, target, value, weights):.3f}")
 
 

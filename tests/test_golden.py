@@ -34,8 +34,8 @@ ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
 QUICK = ("hidden_in_groups", "masked_salaries", "neighbours_study", "quickstart", "silent_party")
 REST = (
-    "anonymous_survey", "block_survey", "computed", "exact_moments", "exact_pairs_gaussian",
-    "exact_pairs_noise", "exact_pairs_suppressed", "generalized_survey",
+    "anonymous_survey", "asking_less", "block_survey", "computed", "exact_moments",
+    "exact_pairs_gaussian", "exact_pairs_noise", "exact_pairs_suppressed", "generalized_survey",
     "lambda_randomization", "own_budgets", "rr_clusters", "rr_each_attribute", "rr_independent",
     "rr_joint", "rr_pairs", "rr_views",
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """``mpc-rr randomize`` and ``mpc-rr estimate``: for whoever holds a file, and for who gets it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from rich.markup import escape
 from mpc_rr.cli.app import JsonOption, Verbose, app
 from mpc_rr.cli.console import messages, note, plain_errors, print_json
 from mpc_rr.curator.codebook import codebook_place
-from mpc_rr.curator.estimates import document, read_randomized
+from mpc_rr.curator.estimates import RandomizedFile, document, read_randomized
 from mpc_rr.curator.plan import Wishes, read_plan, with_defaults
 from mpc_rr.curator.randomizing import (
     Randomized,
@@ -21,10 +22,11 @@ from mpc_rr.curator.randomizing import (
     header_of,
     randomize_records,
 )
-from mpc_rr.errors import InputError
-from mpc_rr.publication.parts import LEVEL
-from mpc_rr.show.curator import show_estimates, show_randomized
-from mpc_rr.study.frames import records_from_frame, schema_from_frame
+from mpc_rr.errors import InputError, quoted
+from mpc_rr.estimation.estimates import QueryAnswer
+from mpc_rr.publication.parts import LEVEL, Table
+from mpc_rr.show.curator import show_estimates, show_randomized, show_tables
+from mpc_rr.study.frames import records_from_frame, schema_from_frame, unsuitable_columns
 from mpc_rr.study.records import read_csv
 
 CodebookOption = Annotated[
@@ -102,7 +104,14 @@ def _randomized(
     categories: Literal["given", "the records"]
     if plan is None:
         frame = frame_of(file)
-        schema, wishes, categories = schema_from_frame(frame), Wishes(), "the records"
+        unfit = unsuitable_columns(frame)
+        for name, why in unfit.items():
+            note(f"column {quoted(name)} is left out: {why}.")
+        kept = [name for name in header if name not in unfit]
+        if len(kept) < 2:
+            raise InputError(f"{file}: two columns are needed that can be randomized")
+        schema, wishes = schema_from_frame(frame, attributes=kept), Wishes()
+        categories = "the records"
         records = records_from_frame(frame, schema)
     else:
         (schema, wishes), categories = read_plan(plan), "given"
@@ -131,7 +140,10 @@ def estimate(
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option(metavar="CONDITION", help="Only how many meet this (docs/query.md)."),
+        typer.Option(
+            metavar="CONDITION",
+            help="Only how many meet this (docs/query.md), and the tables that are named.",
+        ),
     ] = None,
     level: Annotated[float, typer.Option(help="Confidence of the limits of --query.")] = LEVEL,
     as_json: JsonOption = False,
@@ -150,29 +162,44 @@ def estimate(
                 f"{file} is not as it was written with this codebook: what was changed since is "
                 "taken for randomized values"
             )
-        if query is not None:
-            if not 0 < level < 1:
-                raise InputError(f"a confidence level lies between 0 and 1, not {level}")
-            answer = found.query(query, level)
-            if as_json:
-                print_json(msgspec.to_builtins(answer))
-                return
-            low, high = answer.population
-            Console().print(
-                escape(
-                    f"{answer.share:.2%} of the population meet it ({100 * level:g} %: {low:.2%} "
-                    f"to {high:.2%}); of these {found.n:,} records about {answer.count:,.0f} "
-                    f"({answer.interval[0]:,.0f} to {answer.interval[1]:,.0f})"
-                ),
-                highlight=False,
-            )
-            return
         tables = [found.table(*_names(names)) for names in table or ()]
-        if as_json:
+        if query is not None:
+            _show_query(found, found.query(query, _checked(level)), level, tables, as_json)
+        elif as_json:
             shown: dict[str, Any] = msgspec.to_builtins(document(found, tables))
             print_json(shown)
-            return
-        show_estimates(Console(), found, tables)
+        else:
+            show_estimates(Console(), found, tables)
+
+
+def _checked(level: float) -> float:
+    if not 0 < level < 1:
+        raise InputError(f"a confidence level lies between 0 and 1, not {level}")
+    return level
+
+
+def _show_query(
+    found: RandomizedFile,
+    answer: QueryAnswer,
+    level: float,
+    tables: Sequence[Table],
+    as_json: bool,
+) -> None:
+    """How many meet a condition, and the tables that were asked for beside it."""
+    if as_json:
+        beside = {"tables": [msgspec.to_builtins(table) for table in tables]} if tables else {}
+        print_json(msgspec.to_builtins(answer) | beside)
+        return
+    low, high = answer.population
+    Console().print(
+        escape(
+            f"{answer.share:.2%} of the population meet it ({100 * level:g} %: {low:.2%} "
+            f"to {high:.2%}); of these {found.n:,} records about {answer.count:,.0f} "
+            f"({answer.interval[0]:,.0f} to {answer.interval[1]:,.0f})"
+        ),
+        highlight=False,
+    )
+    show_tables(Console(), found, tables)
 
 
 def _names(text: str) -> list[str]:

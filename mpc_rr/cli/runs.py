@@ -14,7 +14,6 @@ from mpc_rr.cli.app import JsonOption, LanguageOption, PluginOption, Verbose, ap
 from mpc_rr.cli.console import messages, note, plain_errors, print_json
 from mpc_rr.errors import InputError, ResultsError, plain
 from mpc_rr.estimation.expressions import parse_expression
-from mpc_rr.publication.computing import compute
 from mpc_rr.publication.parts import LEVEL
 from mpc_rr.publication.reports import decoded
 from mpc_rr.publication.sheets import csv_text
@@ -111,7 +110,7 @@ def compute_command(
         known = None if weights is None else read_weights(weights, party, weight)
         told = read_computable(run, known)
         found = [
-            compute(told, one, by=by, where=where, level=level)
+            told.compute(one, by=by, where=where, level=level)
             for one in map(parse_expression, expressions)
         ]
         if as_json:

@@ -46,6 +46,7 @@ from mpc_rr.errors import (
 )
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.rights import PARTY_INVITATION
+from mpc_rr.protocols.budgets import matrices_in_words
 from mpc_rr.results.closing import close
 from mpc_rr.results.folder import Safe, check_folder, result_file, write_results
 from mpc_rr.results.format import to_json
@@ -158,6 +159,9 @@ def check(
         has_data = scenario.csv is not None or scenario.generator is not None
         records = len(scenario.records()) if has_data else 0
         facts = scenario_facts(scenario, records)
+        each = getattr(scenario.study.protocol, "each", None)
+        given = matrices_in_words(scenario.study.schema, each)
+        facts |= {"matrices": given} if given else {}
         if as_json:
             print_json(facts)
         else:

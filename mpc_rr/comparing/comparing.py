@@ -21,9 +21,8 @@ from mpc_rr.randomness import SeededRandomness
 from mpc_rr.reproduce.adult import Records
 from mpc_rr.reproduce.runs import each_of
 from mpc_rr.schema import Schema
-from mpc_rr.study.columns import column_names, column_of, is_gap, value_text, values_of
-from mpc_rr.study.frames import records_from_frame, schema_from_frame
-from mpc_rr.study.suggesting import Unsuitable, suggest
+from mpc_rr.study.columns import column_names
+from mpc_rr.study.frames import records_from_frame, schema_from_frame, unsuitable_columns
 
 EPSILON = 2.0
 MOST_PEOPLE = 10_000
@@ -107,17 +106,6 @@ def compare(  # noqa: PLR0913  (one for each option of the command)
         schema = schema_from_frame(frame, attributes=kept)
     records = records_from_frame(frame, schema)
     return compare_records(records, schema, epsilons, where, effort, left_out)
-
-
-def unsuitable_columns(frame: Any) -> dict[str, str]:
-    """Columns of which no question can be made, and why."""
-    found = {}
-    for name in column_names(frame):
-        values = values_of(column_of(frame, name), name)
-        kind = suggest([value_text(value) for value in values if not is_gap(value)])
-        if isinstance(kind, Unsuitable):
-            found[name] = kind.why
-    return found
 
 
 def compare_records(

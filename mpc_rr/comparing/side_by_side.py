@@ -11,12 +11,16 @@ from typing import Any
 
 from mpc_rr.comparing.questions import L1, PAIRS, Key, Width, tables_of
 from mpc_rr.errors import InputError
-from mpc_rr.reproduce.verdict import FALSE_ALARM, Verdict, mean_margin
+from mpc_rr.reproduce.verdict import mean_margin
 
 COLUMNS = (
     "epsilon", "method", "question", "error", "value", "standard_error", "relative_to_best",
     "best", "trusted", "central", "delta",
 )  # fmt: skip
+MISSED = 0.05
+"""How often, at most, the best of all methods is not among those that are marked."""
+FEWEST_TO_RANK = 5
+"""Of fewer runs a standard error is too uncertain: nearly every method would be marked."""
 
 
 @dataclass(frozen=True)
@@ -123,24 +127,25 @@ class SideBySide:
         return sorted(asked, key=lambda m: m.value or 0.0)
 
     def cannot_be_told(self, question: str, error: str, epsilon: float) -> set[str]:
-        """The best method, and those of which the runs cannot tell that they are worse.
+        """Methods among which the best one is; none where the runs are too few to rank them.
 
-        By paired t tests, all together wrong in one of a hundred cases at most.
+        Left out is who errs more than the best of these runs, by paired t tests: each one-sided, at
+        `MISSED` divided by the number of the others. The method that is truly best is left out only
+        if some other one seems better, and all these chances together are at most `MISSED`.
         """
         found = self.order(question, error, epsilon)
-        if not found:
+        if not found or self.runs < FEWEST_TO_RANK:
             return set()
         best, *others = found
-        level = FALSE_ALARM / max(len(others), 1)
-        margins = {
-            other.method: mean_margin(
-                other.method, [b - a for a, b in zip(best.values, other.values, strict=True)]
-            )
+        level = MISSED / max(len(others), 1)
+        worse = {
+            other.method
             for other in others
-        }
-        return {best.method} | {
-            name for name, margin in margins.items() if margin.verdict(level) is not Verdict.HOLDS
-        }
+            if mean_margin(
+                other.method, [b - a for a, b in zip(best.values, other.values, strict=True)]
+            ).chance <= level
+        }  # fmt: skip
+        return {m.method for m in found} - worse
 
     @property
     def keys(self) -> list[Key]:
@@ -167,7 +172,8 @@ class SideBySide:
                     over = None if not least or m.value is None else m.value / least
                     cells = (
                         epsilon, m.method, question, error, m.value, m.standard_error, over,
-                        m.method in alike, facts.trusted, facts.central, facts.delta,
+                        m.method in alike if alike else None, facts.trusted, facts.central,
+                        facts.delta,
                     )  # fmt: skip
                     yield dict(zip(COLUMNS, cells, strict=True))
 

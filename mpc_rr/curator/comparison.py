@@ -9,11 +9,12 @@ import math
 import msgspec
 import numpy as np
 
-from mpc_rr.curator.codebook import Codebook
+from mpc_rr.curator.codebook import Codebook, ColumnEntry
 from mpc_rr.curator.estimates import common_noise, ranks_of, scores_of
 from mpc_rr.curator.plan import Codes
+from mpc_rr.curator.ways import OfNumbers
 from mpc_rr.estimation.matrix import Array, KeepOrUniform
-from mpc_rr.estimation.moments import Scores, together
+from mpc_rr.estimation.moments import NORMAL_95, Moment, Scores, together
 from mpc_rr.schema import Attribute
 
 MOST_LINKED = 20_000
@@ -42,6 +43,13 @@ class ComparedPair(msgspec.Struct, frozen=True, kw_only=True):
     second: str
     covariance: tuple[float, float, float | None]
     covariance_error: float | None
+    kept_on_average: float | None
+    """What randomizing leaves of the covariance on average: λ₁·λ₂ of kept-or-uniform columns, the
+    product of slopes of others, with correlated noise its own added. Null where it is no fixed part
+    of it: a randomized column may be missing, or a matrix moves ranks unevenly."""
+    kept_here: float | None
+    """What is left of it in this file; null unless both covariances are known well enough: the true
+    one must be further from 0 than 1.96 standard errors of either."""
     correlation: tuple[float | None, float | None, float | None]
     correlation_error: float | None
 
@@ -121,7 +129,9 @@ def _pairs(codebook: Codebook, before: Codes, after: Codes) -> tuple[ComparedPai
         one, two = told[i], told[j]
         assert one is not None
         assert two is not None
-        estimated = together(one, two, common_noise(codebook, first, second))
+        noise = common_noise(codebook, first, second)
+        estimated = together(one, two, noise)
+        slopes = slope_of(codebook.columns[i]), slope_of(codebook.columns[j])
         found.append(
             ComparedPair(
                 first=first,
@@ -132,6 +142,8 @@ def _pairs(codebook: Codebook, before: Codes, after: Codes) -> tuple[ComparedPai
                     estimated.covariance.value,
                 ),
                 covariance_error=estimated.covariance.standard_error,
+                kept_on_average=_on_average(slopes, own.covariance, noise),
+                kept_here=_here(own.covariance, as_it_is.covariance),
                 correlation=(
                     own.correlation.value,
                     as_it_is.correlation.value,
@@ -141,6 +153,42 @@ def _pairs(codebook: Codebook, before: Codes, after: Codes) -> tuple[ComparedPai
             )
         )
     return tuple(found)
+
+
+def slope_of(column: ColumnEntry) -> float | None:
+    """By how much the expected reported value grows with the true one; None if by no fixed amount.
+
+    A product of two of these is what is left of a covariance on average, because columns are
+    randomized independently of each other.
+    """
+    if isinstance(column.way, OfNumbers):
+        return 1.0
+    matrix, attribute = column.way.matrix, column.attribute
+    if isinstance(matrix, KeepOrUniform) and (matrix.keep == 1 or attribute.missing is None):
+        return matrix.keep
+    if attribute.missing is not None:
+        return None
+    expected = matrix.dense() @ np.arange(attribute.size)
+    growth = np.diff(expected)
+    return float(growth.mean()) if np.allclose(growth, growth[0], rtol=0, atol=1e-9) else None
+
+
+def _on_average(
+    slopes: tuple[float | None, float | None], true: Moment, noise: float
+) -> float | None:
+    one, two = slopes
+    if one is None or two is None:
+        return None
+    if not noise:
+        return one * two
+    return one * two + noise / true.value if true.value else None
+
+
+def _here(true: Moment, after: Moment) -> float | None:
+    if true.value is None or after.value is None:
+        return None
+    errors = (true.standard_error or 0.0, after.standard_error or 0.0)
+    return after.value / true.value if abs(true.value) > NORMAL_95 * max(errors) else None
 
 
 def _linked(before: Codes, after: Codes) -> float | None:

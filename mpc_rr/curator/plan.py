@@ -30,7 +30,12 @@ from mpc_rr.curator.ways import (
     rows_of,
 )
 from mpc_rr.errors import DataError, InputError, MpcRrError, ScenarioError, all_quoted, quoted
-from mpc_rr.estimation.lambdas import keep_for_beta, keep_for_epsilon
+from mpc_rr.estimation.lambdas import (
+    keep_for_beta,
+    keep_for_epsilon,
+    kept_by_pair,
+    lambdas_for_covariances,
+)
 from mpc_rr.estimation.matrix import (
     WORST_CONDITION,
     Array,
@@ -40,7 +45,7 @@ from mpc_rr.estimation.matrix import (
     check_share,
 )
 from mpc_rr.estimation.planning import lambdas_for_total
-from mpc_rr.publication.sheets import from_cell
+from mpc_rr.publication.sheets import csv_text, from_cell
 from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.file import schema_of_tables
 from mpc_rr.study.file_errors import in_plain_words
@@ -90,6 +95,9 @@ class Wishes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     beta: float | None = None
     epsilon: float | None = None
     """For all of these together."""
+    covariance: float | dict[str, float] | None = None
+    """What all pairs of them keep of their covariance at least, or by pair (001, Eq. (9)); with
+    ``beta``, as the least protection."""
     columns: dict[str, ColumnWish] = {}
     correlated: list[CorrelatedWish] = []
 
@@ -191,11 +199,17 @@ def _keeps(schema: Schema, wishes: Wishes) -> dict[str, float]:
     if not rest:
         return {}
     names, sizes = [a.name for a in rest], [a.size for a in rest]
-    given = [value for value in (wishes.keep, wishes.beta, wishes.epsilon) if value is not None]
-    if len(given) != 1:
+    beta = None if wishes.covariance is not None else wishes.beta  # beside it, a least protection
+    ways = (wishes.keep, beta, wishes.epsilon, wishes.covariance)
+    if sum(way is not None for way in ways) != 1:
         raise InputError(
-            f"give one of lambda, beta and epsilon for {all_quoted(names)}, or a way for each"
+            f"give one of lambda, beta, epsilon and covariance for {all_quoted(names)}, or a way "
+            "for each"
         )
+    if wishes.covariance is not None:
+        kept = kept_by_pair(names, wishes.covariance)
+        keeps = lambdas_for_covariances(sizes, kept, wishes.beta, names)
+        return dict(zip(names, keeps, strict=True))
     if wishes.keep is not None:
         return dict.fromkeys(names, check_share("lambda", wishes.keep))
     if wishes.beta is not None:
@@ -263,16 +277,24 @@ def _matrix_file(name: str, attribute: Attribute, beside: Path | None) -> list[l
     heads = [from_cell(cell.strip()) for cell in lines[0][1:]] if lines else []
     rows = {from_cell(line[0].strip()): line[1:] for line in lines[1:]}
     wanted = set(attribute.categories)
-    if set(heads) != wanted or set(rows) != wanted or len(lines) != len(wanted) + 1:
+    if set(heads) != wanted or set(rows) != wanted or {len(heads), len(lines) - 1} != {len(wanted)}:
+        head, first = csv_text([["", *attribute.categories], _even_row(attribute)]).splitlines()
+        missing = "" if attribute.missing is None else f", {quoted(attribute.missing)} too"
         raise DataError(
-            f"{path}: its header and its first column must name each category once: "
-            f"{all_quoted(attribute.categories)}"
+            f"{path}: its header and its first column must name each category once{missing}: write "
+            f"{quoted(head)}, then a line for each of them, as {quoted(first)}"
         )
     places = [heads.index(category) for category in attribute.categories]
     try:
         return [[float(rows[c][place]) for place in places] for c in attribute.categories]
     except (ValueError, IndexError):
         raise DataError(f"{path}: a probability is missing, or no number") from None
+
+
+def _even_row(attribute: Attribute) -> list[object]:
+    """A line of such a file: the first category is kept with probability 0.7."""
+    others = [round(0.3 / (attribute.size - 1), 3)] * (attribute.size - 1)
+    return [attribute.categories[0], round(1 - math.fsum(others), 3), *others]
 
 
 # ── Numbers ────────────────────────────────────────────────────────────────────────────────────

@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from mpc_rr.errors import InputError
+from mpc_rr.errors import InputError, quoted
 from mpc_rr.estimation.matrix import KeepOrUniform, check_share
 
 
@@ -35,7 +35,9 @@ def keep_for_epsilon(size: int, epsilon: float) -> float:
 
 
 def keeps_for_covariances(
-    most: Sequence[float], kept: Mapping[tuple[int, int], float]
+    most: Sequence[float],
+    kept: Mapping[tuple[int, int], float],
+    names: Sequence[str] | None = None,
 ) -> list[float]:
     """λs as small (as much protection) as the wished shares of covariances allow.
 
@@ -47,7 +49,7 @@ def keeps_for_covariances(
     """
     limits = [check_share("the largest lambda", value, positive=True) for value in most]
     for (i, j), share in kept.items():
-        _check_wish(i, j, share, limits)
+        _check_wish(i, j, share, limits, names)
     wishes = [
         (min(pair), max(pair), share) for pair, share in sorted(kept.items(), key=lambda w: w[0])
     ]
@@ -64,34 +66,62 @@ def keeps_for_covariances(
     return keeps
 
 
-def _check_wish(i: int, j: int, share: float, limits: Sequence[float]) -> None:
+def _check_wish(
+    i: int, j: int, share: float, limits: Sequence[float], names: Sequence[str] | None
+) -> None:
     if i == j or not (0 <= i < len(limits) and 0 <= j < len(limits)):
         raise InputError(f"({i}, {j}) is not a pair of the {len(limits)} attributes")
-    check_share(f"the kept covariance of attributes {i} and {j}", share, positive=True)
+    one, other = (str(k) if names is None else quoted(names[k]) for k in (i, j))
+    check_share(f"the kept covariance of attributes {one} and {other}", share, positive=True)
     if share > limits[i] * limits[j] * (1 + 1e-12):
         raise InputError(
-            f"attributes {i} and {j} cannot keep {share:.0%} of their covariance: their "
+            f"attributes {one} and {other} cannot keep {share:.0%} of their covariance: their "
             f"protection allows at most {limits[i] * limits[j]:.0%}"
         )
 
 
 def lambdas_for_covariances(
-    sizes: Sequence[int], kept: float | Mapping[tuple[int, int], float], beta: float | None = None
+    sizes: Sequence[int],
+    kept: float | Mapping[tuple[int, int], float],
+    beta: float | None = None,
+    names: Sequence[str] | None = None,
 ) -> list[float]:
     """The λ of each attribute with which covariances are kept to these shares, or more.
 
     ``kept``: for all pairs, or by pair. ``beta``: the protection that each attribute has at least;
-    attributes of no pair have no more than that, so without it all must be in one.
+    attributes of no pair have no more than that, so without it all must be in one. Errors speak of
+    attributes by their ``names``, if these are given, else by their numbers.
     """
     most = [1.0 if beta is None else keep_for_beta(size, beta) for size in sizes]
     if isinstance(kept, Mapping):
         named = {index for pair in kept for index in pair}
         alone = [index for index in range(len(sizes)) if index not in named]
         if alone and beta is None:
+            left = str(alone[0]) if names is None else quoted(names[alone[0]])
             raise InputError(
-                f"nothing is wished of the covariances of attribute {alone[0]}; say by beta how "
+                f"nothing is wished of the covariances of attribute {left}; say by beta how "
                 "well each must be protected at least"
             )
-        return keeps_for_covariances(most, kept)
+        return keeps_for_covariances(most, kept, names)
     every = itertools.combinations(range(len(sizes)), 2)
-    return keeps_for_covariances(most, dict.fromkeys(every, kept))
+    return keeps_for_covariances(most, dict.fromkeys(every, kept), names)
+
+
+def kept_by_pair(
+    names: Sequence[str], given: float | Mapping[str, float]
+) -> float | dict[tuple[int, int], float]:
+    """Wished shares of covariances as they are written, ``"age+health" = 0.5``, by numbers."""
+    if not isinstance(given, Mapping):
+        return check_share("covariance", given, positive=True)
+    pairs = list(itertools.permutations(range(len(names)), 2))
+    known = {f"{names[i]}+{names[j]}": (min(i, j), max(i, j)) for i, j in pairs}
+    kept: dict[tuple[int, int], float] = {}
+    for name, share in given.items():
+        if name not in known:
+            raise InputError(
+                f"covariance: {name!r} is no pair of attributes, such as {'+'.join(names[:2])!r}"
+            )
+        if known[name] in kept:
+            raise InputError(f"covariance: the pair {name!r} is given twice")
+        kept[known[name]] = share
+    return kept

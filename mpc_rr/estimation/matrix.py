@@ -330,6 +330,15 @@ class Dense(RRMatrix):
         """Whether columns add up to 1, too: uniform answers make uniform reports (001, 003)."""
         return bool(np.allclose(self._matrix.sum(axis=0), 1, rtol=0, atol=1e-9))
 
+    @property
+    def kept(self) -> float:
+        """The largest λ with which a bistochastic matrix is λ·I and permutations (001, Cor. 1).
+
+        λ·I can be taken off as long as no probability becomes negative; the rest is bistochastic up
+        to a factor, and so made of permutations (Birkhoff and von Neumann).
+        """
+        return float(np.diagonal(self._matrix).min())
+
     def betrayed(self) -> list[int]:
         """The reports that only one answer can have led to."""
         return np.flatnonzero((self._weights > 0).sum(axis=0) == 1).tolist()

@@ -108,6 +108,20 @@ def own_matrices(schema: Schema, each: Each | None) -> dict[str, RRMatrix]:
     return found
 
 
+def matrices_in_words(schema: Schema, each: Each | None) -> str:
+    """What was found of the matrices that are not kept-or-uniform: are they bistochastic?"""
+    found = {}
+    for name, matrix in own_matrices(schema, each).items():
+        if isinstance(matrix, Dense):
+            found[name] = (
+                f"bistochastic: with probability {matrix.kept:.3g} the answer itself, else by one "
+                "of some permutations"
+                if matrix.bistochastic
+                else "not bistochastic: its rows add up to 1, its columns do not"
+            )
+    return "; ".join(f"{name}: {said}" for name, said in found.items())
+
+
 def by_budget(keep: float | None, epsilon: float | None) -> Rest:
     """All others are kept with one probability: this one, or what the record has left allows."""
 

@@ -14,12 +14,10 @@
    written down, gives the true distribution.
 """
 
-import itertools
-
 from mpc_rr.errors import InputError, all_quoted, key
 from mpc_rr.estimation.designs import Design, one_by_one
-from mpc_rr.estimation.lambdas import keep_for_beta, lambdas_for_covariances
-from mpc_rr.estimation.matrix import Dense, KeepOrUniform, RRMatrix, check_share
+from mpc_rr.estimation.lambdas import keep_for_beta, kept_by_pair, lambdas_for_covariances
+from mpc_rr.estimation.matrix import Dense, KeepOrUniform, RRMatrix
 from mpc_rr.estimation.planning import lambdas_for_total
 from mpc_rr.protocols.budgets import Own, left_of, matrices_of
 from mpc_rr.protocols.collection import FixedDesign
@@ -73,7 +71,9 @@ class LambdaRandomization(FixedDesign, frozen=True, tag="lambda_randomization"):
                     "covariance is of all attributes: it cannot be wished beside each, which fixes "
                     "the matrices of some"
                 )
-            return lambdas_for_covariances(sizes, self._kept(names), self.beta)
+            return lambdas_for_covariances(
+                sizes, kept_by_pair(names, self.covariance), self.beta, names
+            )
         if self.beta is not None:
             return [keep_for_beta(size, self.beta) for size in sizes]
         if self.epsilon is not None:
@@ -84,22 +84,3 @@ class LambdaRandomization(FixedDesign, frozen=True, tag="lambda_randomization"):
         if set(self.lambdas) != set(names):
             raise InputError(f"lambdas must name each attribute once: {all_quoted(names)}")
         return [self.lambdas[name] for name in names]
-
-    def _kept(self, names: list[str]) -> float | dict[tuple[int, int], float]:
-        """The wished shares of covariances, by pairs of numbers of attributes."""
-        assert self.covariance is not None
-        if not isinstance(self.covariance, dict):
-            return check_share("covariance", self.covariance, positive=True)
-        pairs = list(itertools.permutations(range(len(names)), 2))
-        known = {f"{names[i]}+{names[j]}": (min(i, j), max(i, j)) for i, j in pairs}
-        kept: dict[tuple[int, int], float] = {}
-        for name, share in self.covariance.items():
-            if name not in known:
-                raise InputError(
-                    f"covariance: {name!r} is no pair of attributes, such as "
-                    f"{names[0] + '+' + names[1]!r}"
-                )
-            if known[name] in kept:
-                raise InputError(f"covariance: the pair {name!r} is given twice")
-            kept[known[name]] = share
-        return kept

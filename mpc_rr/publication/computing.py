@@ -123,10 +123,10 @@ def compute(
 
 
 def check_expression(
-    expression: str, schema: Schema, by: str | None = None, where: str | None = None
+    expression: Expression, schema: Schema, by: str | None = None, where: str | None = None
 ) -> None:
-    """`InputError` if it is none, or not of this schema."""
-    _Question(schema, parse_expression(expression), by, where)
+    """`InputError` if it is not of this schema."""
+    _Question(schema, expression, by, where)
 
 
 @dataclass

@@ -33,7 +33,6 @@ from mpc_rr.estimation.views import FittedViews, ViewDesign
 from mpc_rr.protocols.collection import ONE_POPULATION
 from mpc_rr.publication.answers import Answer
 from mpc_rr.publication.computing import Computed
-from mpc_rr.publication.computing import compute as compute_of
 from mpc_rr.publication.crosstabs import DEPENDENCE
 from mpc_rr.publication.ending import Ending
 from mpc_rr.publication.parts import (
@@ -48,10 +47,11 @@ from mpc_rr.publication.reports import view_reports
 from mpc_rr.publication.told import Told, tails_of
 from mpc_rr.results.folder import ResultFolder, read_folder
 from mpc_rr.results.networks import invented
+from mpc_rr.results.recoded import Computable, of_derived
 from mpc_rr.results.released import ask_groups, ask_masked
 from mpc_rr.results.verification import replay
 from mpc_rr.schema import Schema
-from mpc_rr.study.derived import Derived, Whole
+from mpc_rr.study.derived import Whole
 from mpc_rr.study.records import read_columns, read_csv
 
 GROUPS, MASKED = "groups.csv", "masked.csv"
@@ -82,12 +82,13 @@ def compute(
     cannot be computed from this folder.
     """
     told = read_computable(path, weights)
-    return compute_of(told, expression, by=by, where=where, level=level)
+    return told.compute(expression, by=by, where=where, level=level)
 
 
-def read_computable(path: str | Path, weights: Mapping[str, float] | None = None) -> Told:
+def read_computable(path: str | Path, weights: Mapping[str, float] | None = None) -> Computable:
     """What a result folder tells that can be computed on, once for several statistics."""
-    return _Asking(_finished(Path(path)), LEVEL).computable(weights)
+    asking = _Asking(_finished(Path(path)), LEVEL)
+    return Computable(asking.computable(weights), asking.whole)
 
 
 def read_weights(path: str | Path, party: str, weight: str) -> dict[str, float]:
@@ -117,14 +118,19 @@ class _Asking:
             self.published = replay(folder).publication
 
     def answer(self, text: str) -> Answer:
-        derived = self.folder.definition.derived or {}
-        for name, found in derived.items():
-            found.check(name, self.schema)
-        whole = Whole(self.schema, derived)
+        whole = self.whole
         condition = parse_condition(text, whole.schema)
         answer = self._answered(whole.of_asked(condition))
         named = whole.named(condition)
-        return _computed(answer, in_words(condition, whole.schema), named) if named else answer
+        return of_derived(answer, in_words(condition, whole.schema), named) if named else answer
+
+    @property
+    def whole(self) -> Whole:
+        """What was asked, and what is computed from that."""
+        derived = self.folder.definition.derived or {}
+        for name, found in derived.items():
+            found.check(name, self.schema)
+        return Whole(self.schema, derived)
 
     def _answered(self, condition: Condition) -> Answer:
         names = {sheet.name for sheet in self.published.sheets}
@@ -214,35 +220,6 @@ class _Asking:
             )
         where = min(sheets) if sheets else "result.json"
         return f"{head}: its protocol published no table of {names}; what it found is in {where}"
-
-
-def _computed(answer: Answer, words: str, named: Mapping[str, Derived]) -> Answer:
-    """An answer about attributes that nobody was asked, in limits that hold how wrong these are."""
-    known = [derived.wrong for derived in named.values() if derived.wrong is not None]
-    wrong, n = min(math.fsum(known), 1.0), answer.n
-    interval, population = answer.interval, answer.population
-    if interval is not None and n is not None:
-        # Of the respondents, by chance, more may be wrong than of the population.
-        from scipy.stats import binom  # noqa: PLC0415  (a quarter of the time it takes to start)
-
-        most = float(binom.ppf(1 - (1 - answer.level) / 2, n, wrong))
-        interval = max(interval[0] - most, 0.0), min(interval[1] + most, float(n))
-    if population is not None:
-        population = max(population[0] - wrong, 0.0), min(population[1] + wrong, 1.0)
-    whose = listing(f"{quoted(name)} from {quoted(of.source)}" for name, of in named.items())
-    how = f"{answer.how} Nobody was asked this: it is computed, {whose}. "
-    if len(known) == len(named):
-        how += (
-            f"The limits hold that this is wrong for at most {wrong:.3g} of the population, as the "
-            "study file says; how sure that is, is not part of their confidence."
-        )
-    else:
-        how += "How often that is wrong the study does not say, so the limits do not hold it."
-    sure = answer.certain and len(known) == len(named) and not wrong
-    return replace(
-        answer, condition=words, interval=interval, population=population, standard_error=None,
-        certain=sure, how=how,
-    )  # fmt: skip
 
 
 def _weights_of(parties: Sequence[str], weights: Mapping[str, float]) -> Array:

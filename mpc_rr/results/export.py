@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.designs import Fitted
@@ -26,7 +27,7 @@ from mpc_rr.estimation.uncertainty import ExactCounts
 from mpc_rr.privacy.sentences import in_all
 from mpc_rr.publication.ending import Ending
 from mpc_rr.publication.parts import ClusterDesign, Table
-from mpc_rr.publication.sheets import csv_text, from_cell
+from mpc_rr.publication.sheets import csv_text, from_cell, pair_csv, table_csv
 from mpc_rr.results.asking import checked_text, estimates_of
 from mpc_rr.results.folder import ResultFolder, check_folder, in_the_making, read_folder
 from mpc_rr.results.networks import network_of, tree_of
@@ -40,10 +41,11 @@ VERSION = 1
 LARGEST_MATRIX = 100
 """Of so many categories a matrix is written out; λ says the same of larger ones."""
 OWN = frozenset({
-    "tables.csv", "codebook.csv", "reports_labelled.csv", "clusters.csv", "randomization.csv",
-    "corrected.csv",
+    "tables.csv", "codebook.csv", "quantities.csv", "reports_labelled.csv", "clusters.csv",
+    "randomization.csv", "corrected.csv", "codebook.json", "network.bif", "read.r", "listings",
+    "matrices",
 })  # fmt: skip
-"""What an export calls its own files, which a sheet must not replace."""
+"""What an export calls its own files and folders, which a sheet must not replace."""
 Lines = list[list[object]]
 LAYERS = (
     "values", "standard_errors", "low", "high", "respondents_low", "respondents_high", "unbiased",
@@ -158,6 +160,8 @@ class Exported:
     def sheets(self) -> dict[str, Lines]:
         """The tables, the codebook, the reports, how they were randomized."""
         found = {"tables.csv": list(self._tables()), "codebook.csv": list(self._categories())}
+        if self.published.quantities:
+            found["quantities.csv"] = list(self._quantities())
         found |= self._reports()
         design = self.published.randomization
         if isinstance(design, ClusterDesign):
@@ -269,6 +273,15 @@ class Exported:
                     table.speaks_of, table.n, hidden, *numbers,
                 ]  # fmt: skip
 
+    def _quantities(self) -> Iterator[list[object]]:
+        """A line for each single number that was found."""
+        columns = (
+            "name", "label", "value", "kind", "standard_error", "low", "high", "speaks_of",
+        )  # fmt: skip
+        yield [*columns]
+        for found in self.published.quantities:
+            yield [getattr(found, column) for column in columns]
+
     def _label(self, name: str, category: str) -> str:
         return self.schema.attribute(name).category_title(category)
 
@@ -290,20 +303,24 @@ class Exported:
                 ]  # fmt: skip
 
     def _reports(self) -> dict[str, Lines]:
-        """The sheets of the folder, and of randomized records one with labels."""
+        """The sheets of the folder, and of randomized records one with labels.
+
+        Those that say the same as a published table are not written again: tables.csv has it.
+        """
         found: dict[str, Lines] = {}
         design = self.published.randomization
+        known = {self._as_sheet(table) for table in self.published.tables}
         for sheet in self.published.sheets:
-            if "/" in sheet.name:  # tables of pairs, which tables.csv has
-                continue
-            if sheet.name.casefold() in OWN or not sheet.name.endswith(".csv"):
+            first = sheet.name.casefold().partition("/")[0]
+            if first in OWN or not sheet.name.endswith(".csv"):
                 raise InputError(
                     f"{self.folder.path} cannot be exported: its sheet {sheet.name!r} is "
                     "called like a file of the export itself, or is no CSV file"
                 )
             text = sheet.text or checked_text(self.folder, self.published, sheet.name)
-            read = csv.reader(io.StringIO(text, newline=""))
-            found[sheet.name] = [[from_cell(cell) for cell in row] for row in read]
+            if text not in known:
+                read = csv.reader(io.StringIO(text, newline=""))
+                found[sheet.name] = [[from_cell(cell) for cell in row] for row in read]
         if isinstance(design, ClusterDesign) and design.sheet in found:
             head, *rows = found[design.sheet]
             named = [self._attribute(name) for name in head]
@@ -315,6 +332,15 @@ class Exported:
                 lines.append([c if a is None else a.category_title(str(c)) for a, c in cells])
             found["reports_labelled.csv"] = lines
         return found
+
+    def _as_sheet(self, table: Table) -> str | None:
+        """A table as a result folder has it in a sheet of its own, if it has."""
+        attributes = [self.schema.attribute(axis.attribute) for axis in table.axes]
+        if len(attributes) == 2:
+            return pair_csv(attributes[0], attributes[1], table.rows())
+        if table.kind == "count":
+            return None
+        return table_csv(attributes, np.array(table.values, dtype=float).reshape(table.shape))
 
     def _attribute(self, name: object) -> Attribute | None:
         return self.schema.attribute(str(name)) if name in self.schema.names else None
@@ -344,6 +370,7 @@ class Exported:
             "simulation": file.seed is not None,
             "counted": None if people is None else people.counted,
             "attributes": msgspec.to_builtins(self.schema.attributes),
+            "derived": msgspec.to_builtins(self.folder.definition.derived or {}),
             "randomization": None if design is None else msgspec.to_builtins(design),
             "matrices": matrices,
             "privacy": None

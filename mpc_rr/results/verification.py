@@ -11,8 +11,9 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,6 +100,7 @@ ORDER = "the lines stand in the order in which the protocol sends them"
 TRUTH = "the parties reported what is true of them"
 ALL_ANSWERS = "no answer that came in time was left out"
 RECEIPT = "all messages of the receipt are in the transcript"
+RECEIPTS_HERE = "all messages of the receipts in this folder are in the transcript"
 COUNTED = "result.json names those as counted or absent who are so in the transcript"
 PUBLISHED = "what result.json publishes follows from the transcript"
 OLD_ENOUGH = "the rules that result.json names are not older than the messages' wire version"
@@ -157,7 +159,6 @@ NOT_COMPARED = (
 DRAWN = (
     "not checked: it is drawn from result.json; delete it and make it again with `mpc-rr report`"
 )
-A_RECEIPT = "not checked: a party's receipt is looked at where it is named, with --receipt FILE"
 UNKNOWN = "nothing vouches for it: it does not follow from the transcript"
 
 
@@ -744,13 +745,21 @@ class _Examined:
         known = FILES | sheets
         if self.findings.confirmed(CLOSED) and not self.closing.files:
             known -= COSTS
+        receipts: dict[str, Sequence[Line]] = {}
         for path in sorted(self.folder.path.rglob("*")):
             name = path.relative_to(self.folder.path).as_posix()
-            if name not in known and (path.is_symlink() or not path.is_dir()):
-                why = DRAWN if name == REPORT else UNKNOWN
-                if RECEIPTS.fullmatch(name):
-                    why = A_RECEIPT
-                self.findings.cannot_tell(f"{_quoted(name)} belongs to the result", why, name)
+            if name in known or (path.is_dir() and not path.is_symlink()):
+                continue
+            why = DRAWN if name == REPORT else UNKNOWN
+            if RECEIPTS.fullmatch(name) and path.is_file() and not path.is_symlink():
+                try:
+                    receipts[name] = self._receipt(path)
+                    continue
+                except InputError as error:
+                    why = one_line(" ".join(str(error).split()), 300)
+            self.findings.cannot_tell(f"{_quoted(name)} belongs to the result", why, name)
+        if receipts:
+            self.findings.look(RECEIPTS_HERE, lambda: self._all_received(receipts), [ROSTER])
 
     # ── A party's receipt ──────────────────────────────────────────────────────────────────────
 
@@ -759,6 +768,10 @@ class _Examined:
 
         `InputError` if it is no receipt, or not signed by those who speak in it.
         """
+        lines = self._receipt(receipt)
+        self.findings.look(RECEIPT, lambda: self._received(receipt.name, lines), [ROSTER])
+
+    def _receipt(self, receipt: Path) -> Sequence[Line]:
         try:
             rows = rows_of(receipt.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -776,7 +789,7 @@ class _Examined:
             raise InputError(f"{receipt} is a receipt of another run than this folder's")
         if self.findings.confirmed(SIGNED):
             self._check_signed(receipt, lines)
-        self.findings.look(RECEIPT, lambda: self._received(receipt.name, lines), [ROSTER])
+        return lines
 
     def look_at_withdrawals(self, withdrawals: Path) -> None:
         """Whether somebody took part who stands on the registrar's list."""
@@ -812,8 +825,12 @@ class _Examined:
 
     def _missing(self, lines: Sequence[Line]) -> list[Line]:
         """The messages that are not in the transcript."""
-        known = {line.opened.raw for line in self.transcript.lines}
-        return [line for line in lines if line.opened.raw not in known]
+        return [line for line in lines if line.opened.raw not in self._raws]
+
+    @cached_property
+    def _raws(self) -> set[bytes]:
+        """All messages of the transcript."""
+        return {line.opened.raw for line in self.transcript.lines}
 
     def _withheld(self, lines: Sequence[Line]) -> list[Line]:
         """What the coordinator has signed for a party, and not put into the transcript."""
@@ -857,6 +874,21 @@ class _Examined:
                     f"an attempt that was given up; {self._what_became_of(party)}"
                 )
         return f"{len(lines)} messages"
+
+    def _all_received(self, receipts: Mapping[str, Sequence[Line]]) -> str:
+        """Of all receipts that lie in the folder, as of a host's parties."""
+        open_questions = []
+        for name, lines in receipts.items():
+            try:
+                self._received(name, lines)
+            except CannotTell as error:
+                open_questions.append(str(error))
+        if open_questions:
+            among = f"{len(open_questions)} of {len(receipts)} receipts have others"
+            raise CannotTell(f"{among}; {open_questions[0]}")
+        messages = sum(map(len, receipts.values()))
+        one = "one receipt" if len(receipts) == 1 else f"{len(receipts):,} receipts"
+        return f"{one}, {messages:,} messages"
 
     def _what_became_of(self, party: str) -> str:
         """Whether a party is counted, as far as it follows from the transcript."""

@@ -16,7 +16,7 @@ from mpc_rr.comparing.questions import (
     queries_over,
     tables_of,
 )
-from mpc_rr.comparing.side_by_side import Measured, SideBySide
+from mpc_rr.comparing.side_by_side import FEWEST_TO_RANK, Measured, SideBySide
 from mpc_rr.errors import all_quoted, listing, plain, quoted
 from mpc_rr.reproduce.queries import COVERAGES
 from mpc_rr.reproduce.result import Lines
@@ -42,8 +42,11 @@ WHAT_ERRORS_ARE = (
     "standard error over the runs."
 )
 ALIKE = (
-    "* the best of a column, or one that these runs cannot tell to be worse (paired t tests, all "
-    "of a column together wrong once in a hundred)."
+    "* one of these is the best of its column, but for one column in twenty (paired t tests of all "
+    "against the one that erred least); which of them, the runs cannot tell."
+)
+UNRANKED = (
+    f"Fewer than {FEWEST_TO_RANK} runs cannot rank the methods: none is marked. Take --runs 10."
 )
 MADE = (
     "A name alone is what a study publishes by default. multiplied: shares of what was randomized "
@@ -150,10 +153,14 @@ def _of_condition(found: SideBySide, epsilon: float, text: str) -> Iterator[list
 def sentences(found: SideBySide) -> Iterator[str]:
     """How to read it, on whom ε rests, and what was compared."""
     yield WHAT_ERRORS_ARE
-    yield ALIKE
+    yield _which_is_best(found)
     yield MADE
     yield from _trust(found)
     yield _sampled(found)
+
+
+def _which_is_best(found: SideBySide) -> str:
+    return UNRANKED if found.runs < FEWEST_TO_RANK else ALIKE
 
 
 def _trust(found: SideBySide) -> Iterator[str]:
@@ -241,7 +248,7 @@ def side_by_side_page(found: SideBySide, source: str, picture: str | None = None
     parts = [
         f"<h1>{text_of(title)}</h1>",
         f'<p class="dim">{text_of(_sampled(found))}</p>',
-        f"<p>{text_of(WHAT_ERRORS_ARE)} {text_of(MADE)}</p><p>{text_of(ALIKE)}</p>",
+        f"<p>{text_of(WHAT_ERRORS_ARE)} {text_of(MADE)}</p><p>{text_of(_which_is_best(found))}</p>",
         *(_at(found, epsilon) for epsilon in found.epsilons),
         _over_coverages(found, picture),
         "<h2>Who must be trusted</h2>",

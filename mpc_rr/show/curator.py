@@ -27,6 +27,10 @@ FROM_RECORDS = (
     "alone. Give them in a plan (--plan, docs/randomize.md), from what is known of the questions "
     "anyhow."
 )
+OWN_COVARIANCE = (
+    "Noise that is correlated adds its own covariance to that of its columns: of these, more than "
+    "100 % is in the file, and correlations stay."
+)
 FOR_YOU = (
     "what stands beside the truth here is for you: no ε covers it, and it is not in the codebook. "
     "The ε are of one record, and of one randomized file: where a person has several records, or "
@@ -47,14 +51,14 @@ def show_randomized(console: Console, book: Codebook, found: Comparison) -> None
     if found.pairs:
         pairs = _grid(
             "Correlations: true, in the file as it is, and estimated from it", "pair",
-            "true", "in the file", "estimated", "share of the\ncovariance kept",
+            "true", "in the file", "estimated", "covariance kept\non average", "kept\nhere",
         )  # fmt: skip
         for pair in found.pairs[:MOST_PAIRS]:
             true, after, estimated = pair.correlation
-            kept = pair.covariance[1] / pair.covariance[0] if pair.covariance[0] else None
             pairs.add_row(
                 escape(plain(f"{pair.first} & {pair.second}")), _degree(true), _degree(after),
-                _degree(estimated, pair.correlation_error), _percent(kept),
+                _degree(estimated, pair.correlation_error), _percent(pair.kept_on_average),
+                _percent(pair.kept_here),
             )  # fmt: skip
         console.print(pairs)
         if len(found.pairs) > MOST_PAIRS:
@@ -71,6 +75,8 @@ def _sentences(book: Codebook, found: Comparison) -> Iterator[tuple[str, str]]:
             name = column.attribute.name
             left = f"noise of standard deviation {column.alone:.4g} only"
             yield "", f"{name!r}: {left}, to whoever knows the other numbers of its group."
+    if book.groups:
+        yield "", OWN_COVARIANCE
     if found.linked is not None:
         near, chance = _percent(found.linked), _percent(1 / found.rows)
         link = f"By its numbers, {near} of the records are nearest to their own original"
@@ -128,9 +134,7 @@ def _degree(value: float | None, error: float | None = None) -> str:
 
 def show_estimates(console: Console, found: RandomizedFile, tables: Sequence[Table]) -> None:
     """Shares, means, correlations, and the tables that were asked for."""
-    words = Words(Schema(found.codebook.schema)) if len(found.codebook.schema) > 1 else None
-    for table in (*(found.table(a.name) for a in found.categories), *tables):
-        console.print(_shares(table, words))
+    show_tables(console, found, [*(found.table(a.name) for a in found.categories), *tables])
     if found.ordered:
         grid = _grid("Means, and standard deviations", "column", "mean", "standard deviation")
         for name in found.ordered:
@@ -148,6 +152,13 @@ def show_estimates(console: Console, found: RandomizedFile, tables: Sequence[Tab
             grid.add_row(escape(plain(f"{first} & {second}")), _moment(both.covariance), degree)
         console.print(grid)
     say(console, f"From {found.n:,} randomized records; ± is 95 %, for the population.")
+
+
+def show_tables(console: Console, found: RandomizedFile, tables: Sequence[Table]) -> None:
+    """Tables alone."""
+    words = Words(Schema(found.codebook.schema)) if len(found.codebook.schema) > 1 else None
+    for table in tables:
+        console.print(_shares(table, words))
 
 
 def _shares(table: Table, words: Words | None) -> Grid:

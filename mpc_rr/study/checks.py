@@ -18,6 +18,7 @@ from mpc_rr.errors import (
     quoted,
     unprintable,
 )
+from mpc_rr.estimation.expressions import parse_expression
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.planning import LARGEST_TOTAL
 from mpc_rr.network.envelope import NAME_RULE, is_name
@@ -89,9 +90,17 @@ def _check_results(study: Study) -> None:
         raise ScenarioError(f"results: at most {MOST_RESULTS} can be computed in a study")
     for number, wanted in enumerate(study.results, start=1):
         try:
-            check_expression(wanted.compute, study.schema, wanted.by, wanted.where)
+            asked = parse_expression(wanted.compute)
+            derived = study.whole.named_in(asked, wanted.by, wanted.where)
+            if not derived:
+                check_expression(asked, study.schema, wanted.by, wanted.where)
         except InputError as error:
             raise ScenarioError(f"results[{number}]: {error}") from None
+        if derived:
+            raise ScenarioError(
+                f"results[{number}]: {quoted(min(derived))} is computed from what is asked; when "
+                "the study has ended, ask for it with mpc-rr query or mpc-rr compute"
+            )
 
 
 def _check_registrar(registrar: str | None) -> None:

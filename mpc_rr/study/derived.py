@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import msgspec
 
 from mpc_rr.errors import ScenarioError, all_quoted, key, quoted
+from mpc_rr.estimation.condition_language import parse_condition
 from mpc_rr.estimation.conditions import Among, Condition, replaced
+from mpc_rr.estimation.expressions import Expression
 from mpc_rr.schema import Attribute, Schema
 
 
@@ -76,6 +78,25 @@ class Whole:
         names = self.schema.names
         wanted = (names[place] for place in condition.attributes)
         return {name: self.derived[name] for name in wanted if name in self.derived}
+
+    def named_in(self, asked: Expression, by: str | None, where: str | None) -> dict[str, Derived]:
+        """The derived attributes that a statistic names."""
+        if not self.derived:
+            return {}
+        names = {by, *(one.attribute for one in asked.of)}
+        found = {name: derived for name, derived in self.derived.items() if name in names}
+        for text in (asked.condition, where):
+            if text is not None:
+                found |= self.named(parse_condition(text, self.schema))
+        return found
+
+    def refusal(self, name: str) -> str:
+        """Why a statistic of a derived attribute cannot be computed."""
+        source = self.derived[name].source
+        return (
+            f"{quoted(name)} is computed from {quoted(source)}: ask for it with mpc-rr query, in "
+            f"share(…), table(…) and --where; or compute this of {quoted(source)}, by scores"
+        )
 
     def of_asked(self, condition: Condition) -> Condition:
         """The same, said of what was asked."""

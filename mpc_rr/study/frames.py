@@ -76,6 +76,17 @@ def schema_from_frame(
     return schema
 
 
+def unsuitable_columns(frame: Any) -> dict[str, str]:
+    """Columns of which no question can be made, and why."""
+    found = {}
+    for name in column_names(frame):
+        values = values_of(column_of(frame, name), name)
+        kind = suggest([value_text(value) for value in values if not is_gap(value)])
+        if isinstance(kind, Unsuitable):
+            found[name] = kind.why
+    return found
+
+
 def _check_lengths(lengths: Mapping[str, int]) -> None:
     if not lengths or not max(lengths.values()):
         raise DataError("the frame is empty: it has no columns, or no rows")

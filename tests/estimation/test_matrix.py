@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 from scipy.stats import chisquare
 
 from mpc_rr.estimation.kronecker import Kronecker, as_dense
@@ -281,3 +282,31 @@ def test_a_hopeless_product_is_refused():
 def test_a_truth_that_is_always_told_has_no_bound():
     """Beyond ε of about 37 the probability to keep is 1 to the last digit."""
     assert KeepOrUniform.from_epsilon(2, 60.0).epsilon == math.inf
+
+
+@given(st.integers(2, 5), st.integers(0, 10**6), st.floats(0.0, 0.9))
+def test_a_bistochastic_matrix_is_the_identity_and_permutations(size, seed, keep):
+    """001, Corollary 1: the rest falls into permutations, found one by one. More cannot go.
+
+    By Birkhoff and von Neumann, as long as all rows and columns of what is left add up alike, a
+    permutation runs along positive cells only.
+    """
+    rng = np.random.default_rng(seed)
+    parts = rng.dirichlet(np.ones(6))
+    mixed = sum(
+        share * np.eye(size)[rng.permutation(size)] for share in parts
+    )  # bistochastic, and not symmetric
+    matrix = Dense(keep * np.eye(size) + (1 - keep) * (0.9 * mixed + 0.1 / size))
+    assert matrix.bistochastic
+    assert keep < matrix.kept < 1
+    left = matrix.dense() - matrix.kept * np.eye(size)
+    assert left.min() > -1e-12
+    assert (matrix.dense() - (matrix.kept + 0.01) * np.eye(size)).min() < 0
+    weight = 0.0
+    while left.sum() > 1e-9:
+        rows, columns = linear_sum_assignment(left > 1e-12, maximize=True)
+        least = left[rows, columns].min()
+        assert least > 0
+        left[rows, columns] -= least
+        weight += least
+    assert matrix.kept + weight == pytest.approx(1)

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from helpers import make_scenario, make_schema, make_study, setting
 from rich.console import Console
+from typer.testing import CliRunner
 
 from mpc_rr.agents.account import Account
 from mpc_rr.agents.consent import consent_to
+from mpc_rr.cli import app
 from mpc_rr.errors import InputError, ScenarioError
 from mpc_rr.estimation.lambdas import keep_for_beta
 from mpc_rr.estimation.matrix import DistanceWeighted, KeepOrUniform, nearby
@@ -155,6 +157,18 @@ def test_a_mistake_in_the_file_is_told_with_its_place():
         protocol_of({"name": "rr_independent", "keep": 0.5, "each": {"a0": {"kept": 0.3}}})
     with pytest.raises(ScenarioError, match="there is no 'each' here"):
         protocol_of({"name": "rr_views", "epsilon": 0.5, "each": {"a0": {"keep": 0.3}}})
+
+
+def test_check_says_what_was_found_of_given_matrices():
+    """A matrix that is checked and of which nothing is said leaves its author wondering."""
+    said = CliRunner().invoke(app, ["check", "own_budgets", "--json"])
+    assert said.exit_code == 0
+    assert json.loads(said.stdout)["matrices"] == (
+        "drugs: not bistochastic: its rows add up to 1, its columns do not; debts: bistochastic: "
+        "with probability 0.4 the answer itself, else by one of some permutations"
+    )
+    without = CliRunner().invoke(app, ["check", "rr_independent", "--json"])
+    assert "matrices" not in json.loads(without.stdout)
 
 
 def test_a_study_without_them_has_the_digest_it_always_had():

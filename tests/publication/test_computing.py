@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 from scipy.stats import binom
 
 from benchmarks import computed as bench
@@ -406,3 +408,39 @@ def test_the_benchmark_computes_what_a_population_has():
     wrong = Tally()
     bench.compared(wrong, "some", told, np.flip(joint), people)
     assert wrong.summary("population", 0.91)["mean"] < 0.6
+
+
+# ── Adult ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_regression_of_adult_is_that_of_rrlog():
+    """Income > 50K on male and (age − 40)/10, told by Warner at ε = 2, from grouped counts.
+
+    Against R's RRlog, to a thousandth of a standard error; and against the likelihood written out.
+    As if all had told the truth, it would be another regression.
+    """
+    file = json.loads((ROOT / "tests" / "vectors" / "adult-warner.json").read_text())
+    counts, youngest = np.array(file["counts"], dtype=float), file["youngest"]
+    assert (counts.shape, counts.sum(), youngest) == ((2, 2, 74), 32_561, 17)
+    found = bench.warner_regression(counts, youngest)
+    *beta, likelihood = bench.RRLOG.values()
+    assert beta == [-2.13391, 1.33033, 0.36407]
+    assert likelihood == -19164.12
+    for one, theirs in zip(found.coefficients, beta, strict=True):
+        assert abs(one.value - theirs) < 0.001 * one.standard_error
+    assert found.log_likelihood == pytest.approx(likelihood, abs=0.005)
+
+    told = math.exp(2) / (1 + math.exp(2))
+    male, age = np.indices((2, 74)).reshape(2, -1)
+    design = np.stack([np.ones(148), male, (youngest + age - 40) / 10])
+
+    def loss(b, told):
+        yes = (1 - told) + (2 * told - 1) * expit(b @ design)
+        return -counts[1].ravel() @ np.log(yes) - counts[0].ravel() @ np.log1p(-yes)
+
+    fitted = minimize(loss, np.zeros(3), args=(told,), method="BFGS", options={"gtol": 1e-3})
+    assert -fitted.fun == pytest.approx(found.log_likelihood, abs=1e-4)
+    ours = [one.value for one in found.coefficients]
+    assert ours == pytest.approx(fitted.x, abs=1e-4)
+    bare = minimize(loss, np.zeros(3), args=(1 - 1e-9,), method="BFGS", options={"gtol": 1e-3})
+    assert max(abs(bare.x - ours)) > 0.3

@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import itertools
 import json
 import shutil
@@ -9,19 +10,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anonymizing
 import numpy as np
 import pytest
 from helpers import unpack
 from typer.testing import CliRunner
 
-from mpc_rr import ExactPairs, RRClusters, RREachAttribute, RRIndependent, RRPairs, RRViews
+from mpc_rr import (
+    BlockAggregation,
+    ExactMoments,
+    ExactPairs,
+    LambdaRandomization,
+    RRClusters,
+    RREachAttribute,
+    RRIndependent,
+    RRPairs,
+    RRViews,
+)  # fmt: skip
 from mpc_rr import run_study as run
 from mpc_rr.cli.app import app
 from mpc_rr.errors import InputError
+from mpc_rr.protocols.registry import BUILT_IN, known, origin
 from mpc_rr.protocols.rr_joint import RRJoint
+from mpc_rr.publication.sheets import from_cell
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.export import export
+from mpc_rr.results.folder import read_folder
+from mpc_rr.schema import Attribute, Schema
 from mpc_rr.study.definition import Deadlines, Parties, Study
+from mpc_rr.study.derived import Derived
 from mpc_rr.study.file import Scenario, schema_of_tables
 
 SCHEMA = schema_of_tables({
@@ -40,7 +57,15 @@ PROTOCOLS = {
     "each": RREachAttribute(epsilon=4.0),
     "views": RRViews(epsilon=3.0),
     "hidden": ExactPairs(suppress_below=5),
+    "lambda": LambdaRandomization(beta=0.5),
+    "blocks": BlockAggregation(p=0.6, floor=0.5, block=10),
 }
+AMOUNTS = Schema((
+    Attribute("pay", "numeric", (), lowest=0, highest=200, step=1),
+    Attribute("place", "nominal", ("city", "=farm")),
+))  # fmt: skip
+ANONYMIZED = {"groups": anonymizing.IN_GROUPS, "masks": anonymizing.MASKED}
+DERIVED = {"moves": Derived("sport", {"no": "at rest", "=yes": "moves"}, 0.03)}
 GOLDEN = Path(__file__).parent.parent / "golden"
 RSCRIPT = shutil.which("Rscript")
 needs_r = pytest.mark.skipif(RSCRIPT is None, reason="Rscript is not installed here")
@@ -60,15 +85,74 @@ def runs(tmp_path_factory):
 
     def of(name):
         if name not in made:
-            study = Study(
-                name="small", title="Small", description="For a test.", schema=SCHEMA,
-                parties=Parties(80), deadlines=Deadlines(), protocol=PROTOCOLS[name],
-            )  # fmt: skip
-            found = run(Scenario.of(study, people()), transport="memory", seed=1)
+            found = run(scenario(name), transport="memory", seed=1)
             made[name] = found.save(tmp_path_factory.mktemp("runs") / name)
         return made[name]
 
     return of
+
+
+def scenario(name):
+    if name in ANONYMIZED:
+        return anonymizing.make_scenario(ANONYMIZED[name])
+    moments = name == "moments"
+    study = Study(
+        name="small", title="Small", description="For a test.",
+        schema=AMOUNTS if moments else SCHEMA, parties=Parties(80), deadlines=Deadlines(),
+        protocol=ExactMoments(suppress_below=10) if moments else PROTOCOLS[name],
+        derived=DERIVED if name == "joint" else None,
+    )  # fmt: skip
+    amounts = tuple((number, int(number < 60)) for number in range(80))
+    return Scenario.of(study, amounts if moments else people())
+
+
+def test_every_protocol_is_exported_here():
+    kinds = [*PROTOCOLS.values(), *ANONYMIZED.values(), ExactMoments()]
+    assert {type(kind) for kind in kinds} == {
+        kind for name, kind in known().items() if origin(name) == BUILT_IN
+    }
+
+
+def cells_in(text):
+    return [[from_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""))]
+
+
+@pytest.mark.parametrize("name", [*PROTOCOLS, *ANONYMIZED, "moments"])
+def test_every_sheet_of_every_protocol_is_in_the_export(runs, tmp_path, name):
+    """As it is; or, of a published table, cell by cell in tables.csv."""
+    out, folder = export(runs(name), tmp_path / "out"), read_folder(runs(name))
+    sheets = folder.file.publication.sheets
+    assert sheets
+    tables = {}
+    for cell in sheet(out, "tables.csv"):
+        tables.setdefault(cell["table"], []).append(cell["value"])
+    for published in sheets:
+        there = cells_in(folder.text(published.name))
+        if (out / published.name).exists():
+            assert cells_in((out / published.name).read_text(encoding="utf-8")) == there
+            continue
+        about = published.what.partition(" of ")[2]
+        body = [row[1:] for row in there[1:]]
+        if there[0][-1] == "share" and "\\" not in there[0][0]:
+            body = [row[-1:] for row in there[1:]]
+        assert [value for row in body for value in row] == tables[about]
+
+
+def test_means_and_single_numbers_are_exported(runs, tmp_path):
+    """They are all that such a study finds; an export left them out without a word."""
+    out = export(runs("moments"), tmp_path / "out")
+    of = {(row["category"], row["attribute"]): row for row in sheet(out, "moments/all.csv")}
+    assert float(of["city", "pay"]["mean"]) == np.mean(range(60, 80))
+    found = {row["name"]: row for row in sheet(out, "quantities.csv")}
+    assert float(found["mean.pay"]["value"]) == np.mean(range(80))
+    published = read_folder(runs("moments")).file.publication
+    assert [*found] == [quantity.name for quantity in published.quantities]
+
+
+def test_what_is_computed_from_an_answer_is_in_the_codebook(runs, tmp_path):
+    book = json.loads((export(runs("joint"), tmp_path / "out") / "codebook.json").read_text())
+    values = {"no": "at rest", "=yes": "moves"}
+    assert book["derived"] == {"moves": {"from": "sport", "values": values, "wrong": 0.03}}
 
 
 def sheet(folder, name):
@@ -186,6 +270,13 @@ def test_parquet_has_the_same_cells(runs, tmp_path):
     assert {row["category_1"] for row in read if row["attribute_1"] == "sport"} == {"no", "=yes"}
 
 
+def test_parquet_has_the_sheets_in_folders(runs, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed here")
+    out = export(runs("moments"), tmp_path / "out", parquet=True)
+    read = parquet.read_table(str(out / "moments" / "all.parquet")).to_pylist()
+    assert [row["category"] for row in read if row["by"] == "place"] == ["city", "=farm"]
+
+
 def test_a_folder_of_format_1_is_exported_with_its_tables(tmp_path):
     """Its tables stand in no result.json: they are worked out from the transcript."""
     unpack(GOLDEN / "format-1.tar.xz", tmp_path)
@@ -230,10 +321,14 @@ def test_a_listing_names_no_place_outside_the_export(runs, tmp_path, name):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["patients.csv", "prepared"]
 
 
-@pytest.mark.parametrize("name", ["tables.csv", "Tables.csv", "codebook.csv", "analysis.R"])
+@pytest.mark.parametrize("name", [
+    "tables.csv", "Tables.csv", "codebook.csv", "quantities.csv", "analysis.R",
+    "matrices/01.csv", "Listings/x.csv", "read.R/x.csv",
+])  # fmt: skip
 def test_a_sheet_neither_replaces_a_file_of_the_export_nor_adds_a_program(runs, tmp_path, name):
     def change(publication, folder):
         text = "system('id')\n"
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
         digest = hashlib.sha256(text.encode()).hexdigest()
         publication["sheets"].append({"name": name, "what": "x", "sha256": digest})

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 
 import anonymizing
 import msgspec
@@ -35,6 +36,7 @@ from mpc_rr.results.verification import (
     ORDER,
     PUBLISHED,
     RECEIPT,
+    RECEIPTS_HERE,
     REPLAY,
     SHEETS,
     STATED,
@@ -414,6 +416,37 @@ def test_nobody_honest_is_accused_by_an_honest_receipt(tmp_path, protocol, step,
             assert said.why.endswith(became)
 
 
+def test_receipts_in_the_folder_are_checked_in_one_line(tmp_path):
+    """Of a host's own folder there was a line for each person, and nothing was looked at."""
+    receipts = honest_receipts(tmp_path / "run", RRIndependent(keep=0.6), "answer")
+    (tmp_path / "run" / "receipts").mkdir()
+    late = receipts.pop("party-03")
+    for receipt in receipts.values():
+        receipt.rename(tmp_path / "run" / "receipts" / receipt.name)
+    before = {claim.claim for claim in verify(tmp_path / "run")} - {RECEIPTS_HERE}
+    said = verify(tmp_path / "run")[-1]
+    assert (said.claim, said.verdict) == (RECEIPTS_HERE, "confirmed")
+    assert said.why.startswith("11 receipts, ")
+    assert not any("belongs to the result" in claim for claim in before)
+    late.rename(tmp_path / "run" / "receipts" / late.name)
+    said = verify(tmp_path / "run")[-1]
+    assert (said.claim, said.verdict) == (RECEIPTS_HERE, "not confirmable")
+    assert said.why.startswith("1 of 12 receipts have others; receipts/party-03.jsonl, line ")
+    assert said.why.endswith("party-03 is not counted (silent)")
+
+
+def test_what_is_no_receipt_is_named_and_the_others_are_checked(honest, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(honest["rr_independent"], folder)
+    (folder / "receipts").mkdir()
+    (folder / "receipts" / "mine.jsonl").write_text("nonsense\n")
+    (folder / "receipts" / "linked.jsonl").symlink_to("/etc/hostname")
+    last = verify(folder)[-2:]
+    assert [claim.verdict for claim in last] == ["not confirmable"] * 2
+    assert "receipts/linked.jsonl” belongs to the result" in last[0].claim
+    assert "mine.jsonl is not a receipt" in last[1].why
+
+
 def forge_row(row, signature=None, **header):
     """A message under another header, or with another signature: signed by nobody."""
     signed = msgspec.msgpack.decode(base64.b64decode(row["envelope"]), type=SignedEnvelope)
@@ -457,6 +490,9 @@ def test_what_the_coordinator_signed_and_left_out_contradicts_it(tmp_path, step)
     (tmp_path / "receipt.jsonl").write_text(transcript_lines(ends["party-01"].receipt))
     with pytest.raises(DoesNotHold, match=r"the coordinator has signed this .* message"):
         verify(tmp_path / "run", tmp_path / "receipt.jsonl")
+    (tmp_path / "receipt.jsonl").rename(tmp_path / "run" / "receipt.jsonl")
+    with pytest.raises(DoesNotHold, match=r"the coordinator has signed this .* message"):
+        verify(tmp_path / "run")
 
 
 @pytest.mark.parametrize("protocol", [RRIndependent(keep=0.6), ExactPairs()])

@@ -13,7 +13,7 @@ from mpc_rr.agents.consent import consent_to
 from mpc_rr.cli import app
 from mpc_rr.errors import InputError, ScenarioError
 from mpc_rr.planning.condensing import condense
-from mpc_rr.results.asking import ask
+from mpc_rr.results.asking import ask, compute
 from mpc_rr.results.folder import write_results
 from mpc_rr.results.verification import verify
 from mpc_rr.running import run_study
@@ -114,6 +114,76 @@ def test_randomized_answers_tell_it_as_they_tell_the_representative(tmp_path, pr
     assert (found.count, found.share, found.interval) == (asked.count, asked.share, asked.interval)
     assert found.population == asked.population
     assert "contradicted" not in {claim.verdict for claim in verify(run)}
+
+
+# ── Statistics ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "protocol", ['name = "exact_pairs"', 'name = "rr_independent"\nkeep = 0.8']
+)
+def test_a_share_that_is_computed_is_the_answer_to_the_query(tmp_path, protocol):
+    run = finished(tmp_path / "x", protocol=protocol)
+    for condition in ("retired = yes", "retired = no or town = south"):
+        query, found = ask(run, condition), compute(run, f"share({condition})")
+        (value,) = found.values
+        assert found.expression == f"share({query.condition})"
+        assert (value.value, value.population) == (query.share, query.population)
+        assert value.respondents == pytest.approx([end / 20 for end in query.interval])
+        assert value.standard_error is None
+        assert "at most 0.1 of the population" in found.how
+
+
+@pytest.mark.parametrize("protocol", ['name = "exact_pairs"', 'name = "rr_views"\nepsilon = 4.0'])
+def test_a_table_of_what_is_computed_has_each_cell_as_it_is_queried(tmp_path, protocol):
+    run = finished(tmp_path / "x", protocol=protocol)
+    found = compute(run, "table(retired, town)")
+    assert [value.name for value in found.values] == [
+        f"retired = {retired} and town = {town}"
+        for retired in ("no", "yes", "?")
+        for town in ("north", "south")
+    ]
+    for value in found.values:
+        assert value.population == ask(run, value.name).population
+    one = compute(run, "table(retired)", by="town")
+    assert [value.group for value in one.values] == ["north"] * 3 + ["south"] * 3
+    north = next(v for v in one.values if (v.group, v.name) == ("north", "retired = yes"))
+    if "exact" in protocol:
+        assert north.value == pytest.approx(6 / 14)
+    assert "do not hold that this is wrong" in one.how
+
+
+def test_statistics_are_of_those_of_whom_something_is_computed(tmp_path):
+    run = finished(tmp_path / "x")
+    working = compute(run, "share(town = north)", where="retired = no")
+    asked = compute(run, "share(town = north)", where="age in (young, middle)")
+    assert working.where == "retired = no"
+    assert working.values == asked.values
+    assert working.value == pytest.approx(5 / 9)
+    assert "The limits do not hold that this is wrong for at most 0.1" in working.how
+    unknown = compute(finished(tmp_path / "y", wrong=""), "table(town)", where="retired = no")
+    assert "the study does not say" in unknown.how
+
+
+@pytest.mark.parametrize(
+    ("expression", "by"),
+    [
+        ("mean(retired)", None), ("covariance(age, score(retired, no = 0, yes = 1))", None),
+        ("share(age = old)", "retired"), ("logistic(retired = yes, town)", None),
+        ("linear(age, retired)", None),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_of_it_is_refused_for_the_true_reason(tmp_path, expression, by):
+    """It said that there is no such attribute."""
+    run = finished(tmp_path / "x")
+    with pytest.raises(InputError, match="“retired” is computed from “age”: ask for it with mpc-r"):
+        compute(run, expression, by=by)
+
+
+def test_a_study_that_would_publish_a_statistic_of_it_is_refused_for_the_true_reason(tmp_path):
+    text = f'{TEXT}\n[[results]]\ncompute = "share(retired = yes)"\n'
+    with pytest.raises(ScenarioError, match=r"results\[1\]: “retired” is computed from what is"):
+        scenario(tmp_path / "x", text=text)
 
 
 def test_the_report_says_what_was_not_asked(tmp_path):
