@@ -103,9 +103,9 @@ def run(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a whole study here: broker, coordinator and all parties.
+    r"""Run a whole study here: broker, coordinator and all parties.
 
-    The records come from the CSV file or the generator in its [data]. Examples:
+    The records come from the CSV file or the generator in the study file's \[data]. Examples:
 
     mpc-rr run quickstart --out my-results
 

@@ -239,6 +239,31 @@ def test_help_teaches(here, command):
     assert "Usage" in out
 
 
+def commands_of(command, path=()):
+    """All commands, with the words that call them."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_of(below, (*path, name))
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        pytest.param(*one, id=" ".join(one[0]) or "-")
+        for one in commands_of(typer.main.get_command(app))
+    ],
+)
+def test_the_help_shows_every_word_of_what_was_written(here, monkeypatch, path, command):
+    """Brackets are markup there: "in its [data]" once ended at "its"."""
+    monkeypatch.setenv("COLUMNS", "4000")
+    _, out, _ = here(*path, "--help")
+    shown = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
+    options = [getattr(option, "help", None) for option in command.params]
+    for written in filter(None, [command.help, *options]):
+        plain = re.sub(r"\[(bold|/)\]", "", written).replace("\\[", "[")
+        assert " ".join(plain.split()) in shown
+
+
 def test_the_help_shows_commands_in_order_of_use(here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = here("--help")
