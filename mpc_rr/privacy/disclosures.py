@@ -116,6 +116,11 @@ class Disclosure(
         return msgspec.structs.replace(self, crowd=1)
 
     @property
+    def no_epsilon(self) -> str:
+        """Why there is no ε, in a few words."""
+        return self.without
+
+    @property
     def failing(self) -> float:
         """The δ with which its cost holds."""
         return float(getattr(self, "delta", 0.0))
@@ -340,12 +345,16 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
 
 
 class ExactSum(Disclosure, frozen=True, tag="exact sum"):
-    """Exact values that are seen only added up: nobody's alone, but no ε bounds the total."""
+    """Exact values that are seen only added up: nobody's alone, but no ε bounds the total.
+
+    Of two or more attributes it is tables: how many gave which of their answers together. Of one it
+    is a total, such as a sum of numbers.
+    """
 
     compared: ClassVar[str | None] = (
         "the difference of two totals shows the answers of whoever is in only one of them"
     )
-    without: ClassVar[str] = "exact counts"
+    without: ClassVar[str] = "exact totals"
     added_up: ClassVar[bool] = True
     seen_as: ClassVar[str] = "by {by}, only in {total}{only_if}"
     suppressed: ClassVar[str] = "small counts"
@@ -362,6 +371,16 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     """Over how many parties the total is to be."""
     least: int | None = None
     """Over how few it may be."""
+
+    @property
+    def in_tables(self) -> bool:
+        """Whether it is seen who gave two answers together, without a name."""
+        return len(self.attributes) > 1
+
+    @property
+    def no_epsilon(self) -> str:
+        """What is exact: counts, in tables; else totals of any kind."""
+        return "exact counts" if self.in_tables else super().no_epsilon
 
     @property
     def seen(self) -> str:
@@ -382,6 +401,11 @@ class ExactNumbers(ExactSum, frozen=True, tag="exact sum of numbers"):
     suppressed: ClassVar[str] = "those over few people"
     few: Powers = 2
     """From the sums over so many people their numbers follow: as many as powers are added up."""
+
+    @property
+    def in_tables(self) -> bool:
+        """Numbers are added up within categories, and no two of them together."""
+        return False
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):

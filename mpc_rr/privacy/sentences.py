@@ -38,7 +38,7 @@ SAME = 1e-9
 
 def why_none(events: Sequence[Disclosure]) -> str:
     """Why these events have no ε, in a few words."""
-    return ", ".join(dict.fromkeys(e.without for e in events if math.isinf(e.cost)))
+    return ", ".join(dict.fromkeys(e.no_epsilon for e in events if math.isinf(e.cost)))
 
 
 def epsilon_said(epsilon: float | None, events: Sequence[Disclosure]) -> str:
@@ -295,11 +295,14 @@ def _exact(events: Sequence[ExactSum], *, you: bool) -> str:
     by = ""
     if any(event.by != "everybody" for event in events):
         by = " (by the coordinator; by everybody but for small ones)"
+    tables = [event for event in events if event.in_tables]
+    together = f"anyone who knows one of two answers that only {who} gave together learns the other"
+    together = f"{together}; " if tables else ""
     return (
-        f"Exact counts have no ε. They are seen only as totals{by}{_pooled(events)}; yet nothing "
-        f"bounds what they tell of one person. From them, whoever knows one of two answers that "
-        f"only {who} gave together learns the other; whoever knows the answers of all others, or "
-        f"has the totals without {who}, learns all of {theirs}."
+        f"Exact {'counts' if tables else 'totals'} have no ε. They are seen only as "
+        f"totals{by}{_pooled(events)}; yet nothing bounds what they tell of one person. From them, "
+        f"{together}anyone who knows the answers of all others, or has the totals without {who}, "
+        f"learns {'all of ' if tables else ''}{theirs}."
     )
 
 

@@ -139,7 +139,7 @@ class PairCounts(Ending, frozen=True):
         """Tables, dependences, and a warning where a count gives somebody away."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {study.expected} parties counted together.",
+            f"{self.n} of {study.expected} parties included in the secure sum.",
             counted=self.n,
             expected=study.expected,
         )

@@ -12,7 +12,8 @@ from rich.text import Text
 from mpc_rr.agents.consent import Consent, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
-from mpc_rr.privacy.disclosures import as_long_as
+from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.disclosures import Disclosure, as_long_as
 from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
 from mpc_rr.privacy.sentences import becomes, in_all, in_words
 from mpc_rr.publication.parts import Publication
@@ -200,7 +201,7 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     if not study.protocol.publishes_values:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
-    facts["privacy"] = f"{in_all(study.disclosures)}. {in_words(study.disclosures)}"
+    facts["privacy"] = _privacy_of(study.disclosures)
     together = entropy_share(study.disclosures)
     if together is not None:
         each = {" & ".join(a): share for a, share in entropy_shares(study.disclosures).items()}
@@ -209,6 +210,13 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     warnings = [found.text for found in study.protocol.prospects(study.setting)]
     facts |= {"records": records} | ({"notes": notes} if notes else {})
     return facts | ({"warnings": warnings} if warnings else {})
+
+
+def _privacy_of(events: Sequence[Disclosure]) -> str:
+    """The ε, if there is one, and what it means; that there is none stands in the sentences."""
+    said = in_words(events)
+    known = not math.isinf(Accountant().read(events).local)
+    return f"{in_all(events)}. {said}" if known else said
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

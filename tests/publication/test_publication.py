@@ -570,6 +570,19 @@ def test_releases_of_rules_4_are_verified_with_the_distances_and_losses_of_then(
     assert anew.listing("moved") is not None
 
 
+@pytest.mark.parametrize("name", ["blocks", "groups", "independent", "masks", "pairs"])
+def test_folders_of_rules_5_differ_in_words_alone(name, tmp_path_factory, tmp_path):
+    """Commit 483120c wrote them."""
+    folder = unpacked("rules-5", tmp_path_factory) / name
+    claims = {claim.claim: claim for claim in verify(folder)}
+    assert claims[verification.PUBLISHED].verdict == "confirmed"
+    assert claims[verification.WORDS].verdict == "not confirmable"
+    then, now = read_folder(folder).file.publication, publish_anew(folder, tmp_path / "new")
+    assert [table.values for table in now.tables] == [table.values for table in then.tables]
+    assert [listed.rows for listed in now.listings] == [listed.rows for listed in then.listings]
+    assert verify(tmp_path / "new")
+
+
 def test_views_of_rules_3_are_verified_as_they_were_and_not_brought_to_now(
     tmp_path_factory, tmp_path
 ):

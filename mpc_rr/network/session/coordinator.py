@@ -64,7 +64,7 @@ def _why(faulty: Mapping[str, str]) -> str:
     return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
-RULES = 5
+RULES = 6
 """The rules by which results are made, and told. 0: those of result format 1. Since 1, dice and not
 names decide between equal records. Since 2, tables of blocks are rounded, and disclosures are
 reckoned for those who surely stay. Since 3, as many neighbours as possible must answer in a masked
@@ -74,7 +74,8 @@ a question has no rank, and sentences quote the names of attributes. Since 4, ta
 about all they share, and shares of single attributes are published with them; all that is estimated
 from full reports or views is counted in one weighted population; and views are drawn by weights.
 Since 5, distances between records are not rounded in small studies, and losses and risks of groups
-and masks are those of what is really published.
+and masks are those of what is really published. Since 6, sentences are said in plainer words, and of
+two answers that one person gave together only where answers are counted together; no value moved.
 Where a rule or a published sentence changes, this goes up, and what older folders hold in other
 words is no contradiction."""
 
