@@ -429,8 +429,8 @@ def _persons(
 
 def _note_no_ledger() -> None:
     messages().print(
-        "[yellow]Note[/]: without --state nothing is remembered: taking part in a study again may "
-        "disclose as much again, and --budget limits this study alone.",
+        "[yellow]Warning[/]: no --state folder, so your privacy spending is not recorded. Each "
+        "repetition of a study may disclose as much again, and --budget covers this study only.",
         highlight=False,
     )
 
@@ -527,8 +527,8 @@ def _choices(
 def _check_fingerprint(fingerprint: str | None) -> None:
     if fingerprint is None:
         messages().print(
-            "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
-            "to be the coordinator.",
+            "[yellow]Warning[/]: no --coordinator FINGERPRINT, so the first coordinator that "
+            "answers is trusted. Ask the study team for its fingerprint.",
             highlight=False,
         )
     elif not re.fullmatch(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):

@@ -115,7 +115,8 @@ def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
     )  # fmt: skip
     assert code == 1
     assert_one_line(err.splitlines()[-1] + "\n", "no coordinator of study 'small' answered")
-    assert "without --coordinator FINGERPRINT" in err
+    assert "Warning: no --coordinator FINGERPRINT" in err
+    assert "Warning: no --state folder, so your privacy spending is not recorded." in err
 
 
 @pytest.mark.broker
