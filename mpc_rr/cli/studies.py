@@ -162,7 +162,7 @@ def check(
             print_json(facts)
         else:
             show_facts(Console(), facts)
-            typer.echo(f"{study_file} is in order")
+            typer.echo(f"{study_file} is valid")
 
 
 @app.command()
