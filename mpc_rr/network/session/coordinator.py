@@ -74,10 +74,10 @@ a question has no rank, and sentences quote the names of attributes. Since 4, ta
 about all they share, and shares of single attributes are published with them; all that is estimated
 from full reports or views is counted in one weighted population; and views are drawn by weights.
 Since 5, distances between records are not rounded in small studies, and losses and risks of groups
-and masks are those of what is really published. Since 6, sentences are said in plainer words, and of
-two answers that one person gave together only where answers are counted together; no value moved.
-Where a rule or a published sentence changes, this goes up, and what older folders hold in other
-words is no contradiction."""
+and masks are those of what is really published. Since 6, sentences are said in plainer words, and
+of two answers that one person gave together only where answers are counted together; no value
+moved. Where a rule or a published sentence changes, this goes up, and what older folders hold in
+other words is no contradiction."""
 
 
 class CoordinatorSession(ABC):
