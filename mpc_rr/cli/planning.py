@@ -43,7 +43,7 @@ def plan(
         float | None, typer.Option(help="The privacy budget of each record, for all its answers.")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
+        float | None, typer.Option(help="Target mean L1 error of the pair tables.")
     ] = None,
     clusters: Annotated[
         str | None,
@@ -70,7 +70,7 @@ def plan(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Try out designs before anybody is asked: how wrong would what they publish be?
+    """Try out designs before anyone is asked: how wrong would what they publish be?
 
     Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
     all pairs of attributes must be). See docs/planning.md.
@@ -137,7 +137,7 @@ def condense(
 ) -> None:
     """Ask less: which attributes follow from others, which categories could be joined?
 
-    Judged on a pilot, before anybody is asked (statistical input confidentiality, section 4).
+    Judged on a pilot, before anyone is asked (statistical input confidentiality, section 4).
     Prints what to change in the study file.
     """
     with plain_errors(verbose, plugin):
@@ -200,8 +200,8 @@ def _pilot(scenario: Scenario, pilot: Path | None, own_data: bool) -> Codes | No
         records = read_csv(pilot, scenario.study.schema, layout=scenario.layout)
     if len(records) < LEAST_PILOT:
         raise DataError(
-            f"{whose} has {len(records)} of the {LEAST_PILOT} records that a pilot needs at least: "
-            "of fewer, how answers depend on each other cannot be told"
+            f"{whose} has {len(records)} of the {LEAST_PILOT} records that a pilot needs at "
+            "least: of fewer, associations between answers cannot be told"
         )
     return np.array(records, dtype=np.int64)
 

@@ -90,7 +90,9 @@ def run(
     hosts: Annotated[
         int,
         typer.Option(
-            min=0, max=256, help="Spread the parties over so many processes; 0: all in this one."
+            min=0,
+            max=256,
+            help="Number of worker processes for the parties; 0 runs them in this process.",
         ),
     ] = 0,
     registrar: Annotated[
@@ -303,7 +305,8 @@ def _finish(
     else:
         console = Console()
         show_result(console, result, file.publication, seconds)
-        what = "Results are in" if result.outcome.result is not None else "What happened is in"
+        done = result.outcome.result is not None
+        what = "Results are in" if done else "The log of the aborted study is in"
         console.print(Text(f"{what} {folder}"), soft_wrap=True)
     if result.outcome.interrupted:
         say("interrupted")

@@ -89,7 +89,7 @@ def lambdas_for_covariances(
         alone = [index for index in range(len(sizes)) if index not in named]
         if alone and beta is None:
             raise InputError(
-                f"nothing is wished of the covariances of attribute {alone[0]}; say by beta how "
+                f"no target is given for the covariances of attribute {alone[0]}; say by beta how "
                 "well each must be protected at least"
             )
         return keeps_for_covariances(most, kept)

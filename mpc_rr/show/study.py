@@ -44,8 +44,8 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
     )
     if result.seed is not None:
         text = (
-            f"Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
-            "computation."
+            f"Simulation (seed {result.seed}): reproducible, so nothing in it is secret. Never use "
+            "--seed with real records."
         )
         console.print(Text(text, style="dim"))
 
@@ -85,7 +85,7 @@ def show_consent(console: Console, means: Consent) -> None:
 def _tell_each_answer(console: Console, means: Consent) -> None:
     """The ε of every answer, where they differ."""
     if len(set(means.answers.values())) > 1:
-        _tell(console, "For each answer by itself, to somebody who knows all your others:")
+        _tell(console, "For each answer by itself, to someone who knows all your others:")
         for name, epsilon in means.answers.items():
             console.print(indented(console, f"{quoted(name)}: {_of_answer(epsilon)}"))
 
@@ -184,7 +184,7 @@ def _whole_record(means: Consent) -> str:
     if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
     expected = f"ε = {means.central_epsilon:.3g} (δ = {means.central_delta:.2g})"
-    return f"{worst} Expected: whoever sees only the totals is held to {expected}."
+    return f"{worst} Expected: anyone who sees only the totals is held to {expected}."
 
 
 def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def _privacy(found: Publication) -> list[Text]:
     if found.privacy is None:
         return []
     unstated = [event.how for event in found.privacy.events if isinstance(event, Unstated)]
-    warnings = [line(f"what this protocol gives away is {how}.", "Warning") for how in unstated]
+    warnings = [line(f"what this protocol discloses is {how}.", "Warning") for how in unstated]
     return [line(price(found.privacy)), *warnings]
 
 

@@ -140,7 +140,7 @@ def test_a_coordinator_that_never_reaches_its_broker_leaves_a_folder_that_says_s
     assert last == f"mpc-rr: the study failed: {said['cause']}"
     assert json.loads(out) == said | {"folder": str(small / "out")}
     assert (small / "out" / "transcript.jsonl").read_text().count("\n") == 1, "the verdict"
-    assert "did not end well; there is no result of it" in mpc_rr("verify", small / "out")[2]
+    assert "was aborted; there is no result of it" in mpc_rr("verify", small / "out")[2]
 
 
 @pytest.mark.broker

@@ -537,7 +537,7 @@ def test_blocks_of_rules_3_agreed_about_single_attributes_alone(tmp_path_factory
     """And these had no table."""
     folder = unpacked("rules-3", tmp_path_factory) / "blocks"
     then = read_folder(folder).file.publication
-    anew = publish_anew(folder, tmp_path_factory.mktemp("anew") / "new")
+    anew = publish_anew(folder, tmp_path_factory.mktemp("again") / "new")
     assert disagreement(shares_of(then)) > 0.01
     assert disagreement(shares_of(anew)) < 1e-12
     assert len(anew.tables) == len(then.tables) + 4
@@ -850,7 +850,7 @@ def test_what_is_disclosed_is_typed_and_costs_what_the_ledger_says(results, name
 def test_an_event_says_how_and_by_whom():
     assert ExactSum(what="sum", attributes=("a",), crowd=7).seen.endswith("total over 7 parties")
     few = ExactSum(what="sum", attributes=("a",), crowd=2, expected=1000, least=3)
-    assert few.seen == "by everybody, only in a total over 3 parties or more (1,000 are expected)"
+    assert few.seen == "by everyone, only in a total over 3 parties or more (1,000 are expected)"
     assert "does not say" in Unstated().how
     assert Publication().privacy is None
 

@@ -61,7 +61,7 @@ def check_enough(
 def _why(faulty: Mapping[str, str]) -> str:
     if not faulty:
         return ""
-    return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
+    return f", or were invalid ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
 RULES = 6
