@@ -99,7 +99,7 @@ def adjustment(run):
         return seconds(lambda: adjust(reported, margins, ADULT, tolerance=1e-6), 20)
 
     if ipfn is None:
-        run.tell("ipfn is left out: pip install 'mpc-rr[bench]'")
+        run.tell("ipfn is left out: pip install -e '.[bench]'")
         return measured(what, setting, [ours() for _ in range(run.options.rounds)], unit="s")
     names = [f"a{j}" for j in range(len(ADULT))]
     frame = pd.DataFrame(reported, columns=names)

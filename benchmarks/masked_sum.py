@@ -252,11 +252,11 @@ def flower_client(degree):
 
 def peer_rows(run):
     if importlib.util.find_spec("mpyc") is None:
-        run.tell("MPyC is left out: pip install 'mpc-rr[bench]'")
+        run.tell("MPyC is left out: pip install -e '.[bench]'")
     else:
         yield from (mpyc_sum(parties) for parties in (7, 21))
     if flower is None:
-        run.tell("Flower is left out: pip install 'mpc-rr[bench]'")
+        run.tell("Flower is left out: pip install -e '.[bench]'")
     else:
         yield flower_client(40)
 

@@ -90,7 +90,7 @@ def peer_of(run, table):
     try:
         return made(by_anonypyx, table)
     except ImportError:
-        run.tell("anonypyx is left out: pip install 'mpc-rr[bench]'")
+        run.tell("anonypyx is left out: pip install -e '.[bench]'")
         return None
 
 

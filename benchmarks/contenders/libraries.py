@@ -32,8 +32,8 @@ except ImportError:
 
 PURE_LDP, MULTI_FREQ, PRIVATE_PGM = "pure-ldp", "multi-freq-ldpy", "private-pgm"
 HOW_TO_INSTALL = {
-    PURE_LDP: "pip install 'mpc-rr[bench]'",
-    MULTI_FREQ: "pip install 'mpc-rr[bench]'",
+    PURE_LDP: "pip install -e '.[bench]'",
+    MULTI_FREQ: "pip install -e '.[bench]'",
     PRIVATE_PGM: "pip install mbi jax",
 }
 ITERATIONS = 150

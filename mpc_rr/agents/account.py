@@ -189,8 +189,8 @@ class Account:
             raise Declined(
                 f"you took part in a study {study.name!r} before, by another file, and an earlier "
                 "version of this ledger does not say what that one promised. If it is the same "
-                "study, your answers would be drawn a second time. Nothing was sent. To answer it "
-                "as another study, at its full price, say --again"
+                "study, your answers would be drawn a second time. Nothing was sent. To answer "
+                "it as another study, at its full privacy cost, say --again"
             )
         self.before(study).check(*self.planned(study))
 
@@ -228,7 +228,7 @@ class Account:
         if taken.record and taken.record != self._mark(study, record):
             raise InputError(
                 f"this ledger answered study {study.name!r} for another record; each person needs "
-                "a ledger of her own (--state, and --id in one folder); no part of the record was "
+                "their own ledger (--state, and --id in one folder); no part of the record was "
                 "sent"
             )
 

@@ -24,7 +24,8 @@ def weighed(verdict: Verdict, me: str, proof: Callable[[str], Proof | None]) -> 
     if cleared:
         shown = listing(f"{n} {p.deed}" for n, p in cleared.items())
         return Misconduct(
-            f"the coordinator is not honest: it says: {said}; the board shows otherwise: {shown}",
+            f"the coordinator broke the protocol: it says: {said}; the board shows otherwise: "
+            f"{shown}",
             [COORDINATOR],
         )
     guilty = [f"{n} {p.deed}" for n, p in proofs.items() if p and not p.honest]

@@ -102,7 +102,7 @@ NOBODY_JOINED = (
     "mailboxes, and may they read them? (docs/brokers.md)"
 )
 GIVEN_AWAY = (
-    "it was not heard of for a while, and somebody else has taken the place under its name; choose "
+    "it was not heard of for a while, and someone else has taken the place under its name; choose "
     "another"
 )
 HELLO_BYTES = 8 * 2**20
@@ -483,7 +483,7 @@ class Coordinator:
         if not self._another:
             self._another = True
             self._trouble = (
-                "somebody joins another run of this study: does a second coordinator use this "
+                "someone joins another run of this study: does a second coordinator use this "
                 "broker?"
             )
             LOGGER.warning("%s", self._trouble)

@@ -475,7 +475,7 @@ class Party:
         elif mine[0].identity != self._identity.public:
             self._coordinator_lies("its roster has a key under my name that is not mine")
         elif (fault := roster_fault(roster, self.study, earlier)) is not None:
-            self._coordinator_lies(f"its roster is not in order: {fault}")
+            self._coordinator_lies(f"its roster is invalid: {fault}")
         else:
             # From here on, not from our next turn: what follows may be here before that.
             self.mailbox.session_root = session_name(roster.attempt)
@@ -498,7 +498,9 @@ class Party:
             self.mailbox.interrupt(_NewRoster(None))
 
     def _coordinator_lies(self, how: str) -> None:
-        self.mailbox.interrupt(Misconduct(f"the coordinator is not honest: {how}", [COORDINATOR]))
+        self.mailbox.interrupt(
+            Misconduct(f"the coordinator broke the protocol: {how}", [COORDINATOR])
+        )
 
     def _from_coordinator(self, opened: Opened) -> None:
         if opened.envelope.header.sender != COORDINATOR:
@@ -527,7 +529,7 @@ class Party:
             if session.past_return:
                 raise Misconduct(
                     "the coordinator begins again with others after I published my part; "
-                    "both results together would expose somebody",
+                    "both results together would expose someone",
                     [COORDINATOR],
                 ) from None
             raise
@@ -650,7 +652,8 @@ class Party:
         differing = [name for name, message in seen.items() if message.digest != digest]
         if differing:
             raise Misconduct(
-                f"the coordinator is not honest: {differing[0]} was shown another roster than I",
+                f"the coordinator broke the protocol: {differing[0]} was shown another roster "
+                "than I",
                 [COORDINATOR],
             )
 
@@ -713,7 +716,7 @@ class Party:
                 "the coordinator announces another result than I computed", [COORDINATOR]
             )
         if sorted((*verdict.seen, *verdict.unconfirmed)) != sorted(session.parties):
-            raise Misconduct("the coordinator's verdict does not speak of everybody", [COORDINATOR])
+            raise Misconduct("the coordinator's verdict does not speak of everyone", [COORDINATOR])
         seen = session.shared(
             "confirmations",
             (arrived[COORDINATOR].digest,),

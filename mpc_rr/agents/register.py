@@ -106,7 +106,7 @@ class Register:
         public = self._requested(study, request, folded(person))
         if public in {entry.key for entry in entries if entry.withdrawn}:
             raise InputError(
-                "the admission of this key has been withdrawn; whoever is to take part needs "
+                "the admission of this key has been withdrawn; anyone who is to take part needs "
                 "another key, from a new pass (mpc-rr enrol)"
             )
         standing = [entry for entry in entries if not entry.withdrawn]
@@ -153,7 +153,7 @@ class Register:
         """The key in a request to this registrar, of somebody who has it, and no other name."""
         if re.fullmatch(f"[0-9a-f]{{{KEY_DIGITS}}}", request):
             raise InputError(
-                "--request is a bare key, which might be anybody's; mpc-rr enrol of this version "
+                "--request is a bare key, which might be anyone's; mpc-rr enrol of this version "
                 "prints a request: the key, a point, and a signature"
             )
         parts = REQUEST.fullmatch(request)
@@ -165,14 +165,14 @@ class Register:
         public, signature = map(bytes.fromhex, parts.groups())
         if not is_sound_key(public):
             raise InputError(
-                "--request: anybody could sign for this key; `mpc-rr enrol` makes no such"
+                "--request: anyone could sign for this key; `mpc-rr enrol` makes no such"
             )
         asked = (self.key.public, study.digest, public, signature)
         if not (requested(*asked) or requested(*asked, name)):
             raise InputError(
-                "--request does not show that whoever asks has this key: it was made for another "
-                "study, another version of its file, another registrar or a person of another name "
-                "(mpc-rr enrol --person), or was changed on the way"
+                "--request does not show that anyone who asks has this key: it was made for "
+                "another study, another version of its file, another registrar or a person of "
+                "another name (mpc-rr enrol --person), or was changed on the way"
             )
         return public.hex()
 

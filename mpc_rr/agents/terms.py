@@ -60,7 +60,7 @@ class Terms:
         if person.public in self.withdrawn:
             raise InputError(
                 f"the registrar has withdrawn your admission to study {study.name!r}: your key is "
-                "on its list of withdrawals; ask it to admit you anew, with a new pass "
+                "on its list of withdrawals; ask it to admit you again, with a new pass "
                 "(mpc-rr enrol)"
             )
 

@@ -46,8 +46,8 @@ def registrar_new(key_file: KeyFile, verbose: Verbose = False) -> None:
         _write_new(key_file, Register(key).text().encode())
         typer.echo(f'registrar = "{key.public.hex()}"')
         messages().print(
-            "Put this line into the study file, before its first \\[section]. Whoever has "
-            f"{escape(str(key_file))} can admit anybody: keep it to yourself. It also remembers "
+            "Put this line into the study file, before its first \\[section]. Anyone who has "
+            f"{escape(str(key_file))} can admit anyone: keep it to yourself. It also remembers "
             "whom you admitted: an old copy of it would admit people twice.",
             highlight=False,
         )  # fmt: skip
@@ -60,8 +60,8 @@ def registrar_admit(
     person: Annotated[
         str,
         typer.Option(
-            help="Who it is, as you know her: she is admitted only once. A member number tells "
-            "people of one name apart."
+            help="Name or ID by which you know this person. Each is admitted once per study. A "
+            "member number tells people of one name apart."
         ),
     ],
     request: Annotated[
@@ -77,16 +77,16 @@ def registrar_admit(
     another_person: Annotated[
         bool,
         typer.Option(
-            "--another-person", help="She only looks like somebody you admitted, by her name."
+            "--another-person", help="She only looks like someone you admitted, by her name."
         ),
     ] = False,
     as_json: JsonOption = False,
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Admit one person to one study; prints her admission, which is no secret.
+    """Admit one person to one study. Prints an admission to pass on; it is not secret.
 
-    Whom you admitted with which key is kept in the key file, and leaves it with no admission.
+    The key file records who was admitted with which key. Admissions contain no names.
     """
 
     def another(name: str) -> bool:
@@ -221,7 +221,7 @@ def enrol(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Get ready for studies that have a registrar.
+    """Create your pass for studies with a registrar, and add admissions to it.
 
     First:  mpc-rr enrol me.pass --study study.toml   prints your request; give it to the
     registrar. It holds your public key for this study, another one for every study, and shows that
@@ -252,15 +252,15 @@ def enrol(
             typer.echo(request_text(known or _keys(book, study)[0], study, person))
             if person is None:
                 messages().print(
-                    "Give this to the registrar alone: it has no name in it (--person), so whoever "
-                    "sees it could hand it in as her own.",
+                    "Give this to the registrar alone: it has no name in it (--person), so "
+                    "anyone who sees it could hand it in as her own.",
                     highlight=False,
                 )
 
 
 def _with_registrar(study: Study) -> Study:
     if study.registrar is None:
-        raise InputError(f"study {study.name!r} has no registrar: it is open to everybody")
+        raise InputError(f"study {study.name!r} has no registrar: it is open to everyone")
     return study
 
 
@@ -275,8 +275,8 @@ def _keep_admission(pass_file: Path, study: Study, admission: str) -> None:
         book = _read_pass_file(pass_file)
         if _admitted_key(book, study, admission) is None:
             raise InputError(
-                "this admission is not for your key, not to this very study, or not by its "
-                "registrar"
+                "invalid admission: issued for another key, another version of the study file, "
+                "or by another registrar"
             )
         book["admissions"][study.digest.hex()] = admission
         write_whole(pass_file, _json(book))
@@ -311,7 +311,7 @@ def read_pass(path: Path, study: Study, withdrawals: Withdrawals | None = None) 
     if study.registrar is None:
         _read_pass_file(path)  # what is no pass at all was a mistake
         messages().print(
-            f"[yellow]Note[/]: study {study.name} is open to everybody; your pass is not used.",
+            f"[yellow]Note[/]: study {study.name} is open to everyone; your pass is not used.",
             highlight=False,
         )
         return None

@@ -71,7 +71,11 @@ def answer(
         bool, typer.Option("--yes", help="Take part without being asked for your consent.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Only say what taking part would mean.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Show what you would disclose and what it costs, then exit. Sends nothing.",
+        ),
     ] = False,
     out: OutOption = None,
     proxy: ProxyOption = None,
@@ -123,8 +127,8 @@ def answer(
         )
         if invited.credential is not None:
             note(
-                "whoever made this invitation knows which of the study's messages are yours, and "
-                "could take part in your name"
+                "anyone who made this invitation knows which of the study's messages are yours, "
+                "and could take part in your name"
             )
         show_venue(messages(), url, invited.coordinator)
         if not yes:

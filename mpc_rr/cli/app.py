@@ -61,7 +61,7 @@ app = typer.Typer(
     "mpc-rr party STUDY --explain says who could learn what.\n\n"
     "Start with:  [bold]mpc-rr run quickstart[/], or with a file of your own: "
     "[bold]mpc-rr init people.csv[/]\n\n"
-    "Exit codes: 0, all went well; 1, it did not end well (no broker, an aborted study, you "
+    "Exit codes: 0, all went well; 1, it failed (no broker, an aborted study, you "
     "declined, a folder that cannot be written); 2, what was given is wrong, and nothing was "
     "started; 130, interrupted.",
 )
@@ -122,10 +122,13 @@ EverythingOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of tables.")
 ]
-Verbose = Annotated[bool, typer.Option("--verbose", help="On an error, show the whole trace.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show the full traceback on errors.")]
 SeedOption = Annotated[
     int | None,
-    typer.Option(help="Make the run reproducible. For simulation only: a seed is no secret."),
+    typer.Option(
+        help="Simulation only: makes the run reproducible and removes all secrecy. Never use it "
+        "with real records."
+    ),
 ]
 PluginOption = Annotated[
     list[Path] | None,
@@ -151,18 +154,20 @@ AgainOption = Annotated[
     typer.Option(
         "--again",
         help="Take part although the ledger says that an earlier run could be compared with this "
-        "one. Two results over different people can reveal somebody's answers.",
+        "one. Two results over different people can reveal someone's answers.",
     ),
 ]
 PassOption = Annotated[
     Path | None,
-    typer.Option("--pass", help="Your pass, where the study has a registrar (mpc-rr enrol)."),
+    typer.Option(
+        "--pass", help="Your pass, if the study has a registrar (create it with mpc-rr enrol)."
+    ),
 ]
 WithdrawalsOption = Annotated[
     Path | None,
     typer.Option(
-        help="The registrar's list of withdrawn admissions (mpc-rr registrar withdrawals): whoever "
-        "is on it is refused.",
+        help="The registrar's list of withdrawn admissions (mpc-rr registrar withdrawals): people "
+        "on it are refused.",
     ),
 ]
 MaskOption = Annotated[
@@ -171,12 +176,14 @@ MaskOption = Annotated[
         "--mask",
         metavar="ATTRIBUTE=MASK",
         help="Where the study lets you mask values: none, noise:WIDTH, swap:PERCENT, =VALUE, or "
-        "first:C:MASK,MASK,… (the first that leaves everybody C candidates).",
+        "first:C:MASK,MASK,… (the first that leaves everyone C candidates).",
     ),
 ]
 CandidatesOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Widen your masks until so many different values could be yours."),
+    typer.Option(
+        min=1, help="Widen your masks until at least this many different values could be yours."
+    ),
 ]
 LeastKOption = Annotated[
     int | None,

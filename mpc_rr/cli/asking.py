@@ -22,10 +22,10 @@ MOST_SHOWN = 60
 """So many values at most are shown; of more, those around one's own."""
 AROUND = 10
 BOUND = (
-    "Candidates: for whoever knows your mask and your masked value, no value is likelier than 1 "
-    "in so many. That holds only if you would have chosen the same mask with any other value. A "
-    "choice that hangs on how rare your value is tells that it is rare, and may give you away for "
-    "certain. A value of your own choice (=VALUE) has no such bound at all."
+    "Candidates: for anyone who knows your mask and your masked value, no value is likelier than "
+    "1 in this many. That holds only if you would have chosen the same mask with any other "
+    "value. A choice that hangs on how rare your value is tells that it is rare, and may "
+    "identify you for certain. A value of your own choice (=VALUE) has no such bound at all."
 )
 
 NOBODY_TO_ASK = (
@@ -79,9 +79,9 @@ def _show(console: Console, asked: Asked) -> None:
     first, last = asked.rank
     place = f"{first}" if first == last else f"{first} to {last}"
     console.print(
-        f"\nEverybody's values of [bold]{escape(plain(attribute.title()))}[/] are there, in no "
-        f"order. Yours is {escape(attribute.text(asked.own))}: place {place} of {len(values)} from "
-        "the lowest.",
+        f"\nThe values of all [bold]{escape(plain(attribute.title()))}[/] are there, in no order. "
+        f"Yours is {escape(attribute.text(asked.own))}: place {place} of {len(values)} from the "
+        "lowest.",
         highlight=False,
     )
     low, high = (0, len(values))
@@ -105,7 +105,7 @@ def _unless_said(asked: Asked) -> str:
 
 def _show_outlooks(console: Console, asked: Asked, every: list[str]) -> None:
     table = Table()
-    for heading in ("mask", "candidates: anybody", "you, at least", "usually", "moves you by"):
+    for heading in ("mask", "candidates: anyone", "you, at least", "usually", "moves you by"):
         table.add_column(heading, justify="left" if heading == "mask" else "right")
     for words in every:
         found = asked.outlook(words)

@@ -44,7 +44,7 @@ WAYS = {
     RANDOMIZED: "Each person randomizes the answers before they leave. Nobody is trusted; results "
     "are estimates, with limits that say how sure they are.",
     EXACT: "Exact totals: only sums over all people are seen. No error and no ε; a count of 1 can "
-    "identify somebody.",
+    "identify someone.",
     NOISY: "Totals with noise that all people add together: ε holds as long as not too many "
     "collude. All must be online at the same time.",
 }
@@ -53,7 +53,7 @@ WAYS = {
 PEOPLE = """# As many people as the file has records, so that mpc-rr run can try it. Change both
 # numbers to what you will ask for, and to with how few the study still goes on.
 """
-HERE_ALONE = """# For mpc-rr run alone. Leave it out of the copies that you give away: respondents
+HERE_ALONE = """# For mpc-rr run alone. Leave it out of the copies that you hand out: respondents
 # do not need it, and the file's digest is the same without.
 """
 
@@ -61,7 +61,9 @@ HERE_ALONE = """# For mpc-rr run alone. Leave it out of the copies that you give
 @app.command()
 def schema(
     file: Annotated[Path, typer.Argument(metavar="FILE.csv", help="Records with a header line.")],
-    out: Annotated[Path | None, typer.Option(help="Write it there instead of showing it.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the draft to this file instead of the terminal.")
+    ] = None,
     numbers: Annotated[
         bool, typer.Option("--numbers", help="Ask many numbers as they are, not by bins.")
     ] = False,

@@ -66,7 +66,7 @@ def broker_command(
     """Run the embedded broker until Ctrl-C, for parties on this machine or others.
 
     It prints two addresses: one that coordinates studies, to be kept from parties, and one that
-    takes part in them. Whoever has one can hand it on: docs/brokers.md.
+    takes part in them. Anyone who has one can hand it on: docs/brokers.md.
     """
     with plain_errors(verbose):
         _check_name(name)
@@ -111,7 +111,7 @@ def _tls(
     if wished is not None:
         if not wished and not is_loopback(host):
             note(
-                "without TLS, everybody on the way sees who talks to whom, and can use the "
+                "without TLS, everyone on the way sees who talks to whom, and can use the "
                 "invitations in the addresses; records stay sealed or randomized"
             )
         return wished

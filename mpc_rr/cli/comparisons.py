@@ -46,10 +46,10 @@ def compare_command(
         typer.Option(metavar="NAME", help="Compare this and no others: independent, views, …"),
     ] = None,
     people: Annotated[
-        int | None, typer.Option(help="So many people answer (all of the file, at most 10,000).")
+        int | None, typer.Option(help="How many people answer (all of the file, at most 10,000).")
     ] = None,
     runs: Annotated[
-        int | None, typer.Option(help="How often all answer anew (10 to 3, by attributes).")
+        int | None, typer.Option(help="How often all answer again (10 to 3, by attributes).")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = SEED,
     out: Annotated[
@@ -61,7 +61,7 @@ def compare_command(
 ) -> None:
     """Set the protocols side by side on your own records, at equal ε, before you choose one.
 
-    Everybody in the file answers by each protocol, and what would be published is compared with
+    Everyone in the file answers by each protocol, and what would be published is compared with
     the truth: tables of two, three and four answers, random count queries, and your own
     conditions. See docs/compare.md.
 
@@ -70,7 +70,7 @@ def compare_command(
     with plain_errors(verbose):
         if out is not None:
             check_folder(out)
-        with progress_bar("Everybody answers by each protocol") as bar:
+        with progress_bar("Everyone answers by each protocol") as bar:
             effort = Effort(people, runs, seed, None, bar, tuple(only or ()))
             found = _compared(file, schema, epsilon or [EPSILON], where or [], effort)
         if out is not None:

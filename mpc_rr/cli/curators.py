@@ -61,7 +61,7 @@ def randomize(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(help="For tries only: whoever knows the seed gets the true values back."),
+        typer.Option(help="For tries only: anyone who knows the seed gets the true values back."),
     ] = None,
     as_json: JsonOption = False,
     verbose: Verbose = False,
@@ -78,7 +78,9 @@ def randomize(
         beside = codebook_place(out) if codebook is None else codebook
         check_places(out, beside)
         if seed is not None:
-            note("drawn from a seed: for tries only; whoever knows it gets the true values back.")
+            note(
+                "drawn from a seed: for tries only; anyone who knows it gets the true values back."
+            )
         with messages().status("randomizing"):
             made = _randomized(file, plan, (keep, beta, epsilon), keep_order, seed)
         made.save(out, beside)

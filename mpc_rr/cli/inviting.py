@@ -79,8 +79,8 @@ def invite(
     """Make invitations, by which people take part with mpc-rr answer.
 
     An invitation holds the study, the broker's address for parties, the coordinator's fingerprint
-    and, where the study has a registrar, a credential that admits one person once. Whoever has it
-    can take part in that person's name: hand it over as you would a password.
+    and, where the study has a registrar, a credential that admits one person once. Anyone who has
+    it can take part in that person's name: hand it over as you would a password.
 
     Example:  mpc-rr invite study.toml --broker @parties.address --coordinator 68a4… --out letters
     """
@@ -89,7 +89,7 @@ def invite(
         url = broker_url(context, broker, None)
         if any(node.user == COORDINATOR_INVITATION for node in url.nodes):
             raise InputError(
-                "this is the coordinator's address: whoever has it can read what all parties "
+                "this is the coordinator's address: anyone who has it can read what all parties "
                 "send; invitations need the parties'"
             )
         address = url.with_secrets()
@@ -130,9 +130,9 @@ def invite(
             )
         if made:
             note(
-                "these files are secrets, and whoever made them could take part in these people's "
-                "names; people who make their own pass (mpc-rr enrol) need not trust anybody with "
-                "that"
+                "these files are secrets, and anyone who made them could take part in these "
+                "people's names; people who make their own pass (mpc-rr enrol) need not trust "
+                "anyone with that"
             )
 
 
@@ -169,13 +169,13 @@ def _invite_anyone(
     """One invitation for all: an open study knows nobody."""
     if registrar is not None or people:
         raise InputError(
-            f"study {study.name!r} is open to everybody: it has one invitation for all, without "
+            f"study {study.name!r} is open to everyone: it has one invitation for all, without "
             "--registrar, --person and --csv (docs/registrar.md says how to admit each person once)"
         )
     made = StudyInvitation(study, address, coordinator).text
     file = _folder(out) / OPEN_FILE
     _write_new(file, made)
-    typer.echo(f"{file} is the invitation; whoever has it can take part")
+    typer.echo(f"{file} is the invitation; anyone who has it can take part")
 
 
 def _admitted(
@@ -281,7 +281,7 @@ def registrar_list(
     """List whom you admitted to a study, whose admission is withdrawn, and who has not come.
 
     Who came is told by the keys in the transcript, which you know the people of, and each person's
-    signature on that run. It says nothing of what anybody answered.
+    signature on that run. It says nothing of what anyone answered.
     """
     with plain_errors(verbose, plugin):
         study = load_scenario(study_file).study

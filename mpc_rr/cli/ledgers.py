@@ -120,10 +120,10 @@ def _held(account: StoredAccount) -> dict[str, Any]:
         "central_delta": reading.delta,
         "in_words": account.ledger.in_words(),
         "said": {
-            "against whoever sees all that was sent": epsilon_said(reading.local, events),
+            "against anyone who sees all that was sent": epsilon_said(reading.local, events),
             "of any one answer": epsilon_said(reading.one_answer, events),
             "as the papers count": epsilon_said(reading.claimed, events),
-            "against whoever sees only totals": epsilon_said(reading.central, events),
+            "against anyone who sees only totals": epsilon_said(reading.central, events),
         },
     }
 

@@ -145,7 +145,11 @@ def party(
         bool, typer.Option("--yes", help="Take part without being asked at the terminal.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Only say what taking part would mean.")
+        bool,
+        typer.Option(
+            "--explain",
+            help="Show what you would disclose and what it costs, then exit. Sends nothing.",
+        ),
     ] = False,
     language: LanguageOption = None,
     out: OutOption = None,
@@ -155,7 +159,7 @@ def party(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Take part in a study with one record. What of it leaves this process, --explain says.
+    """Take part in a study with one record. Use --explain first to see what you would disclose.
 
     Example:  mpc-rr party study.toml --broker mqtt://host:1883 --csv people.csv --row 7
     """
@@ -183,7 +187,9 @@ def party(
             explain_consent(means, as_json=as_json)
             return
         if broker is None:
-            raise InputError("--broker is missing: where does the study take place?")
+            raise InputError(
+                "--broker is required, e.g. --broker mqtt://host:1883 (or set MPC_RR_BROKER)"
+            )
         url = broker_url(context, broker, broker_ca, proxy)
         check_out(out, everything=everything)
         own_name = party_name(name)
@@ -252,7 +258,7 @@ def host(
 
     Example:  mpc-rr host study.toml --broker mqtt://host:1883 --csv people.csv --rows 1:25
 
-    With --state each person has a privacy ledger of her own; --id says by which column people are
+    With --state each person has their own privacy ledger; --id says by which column people are
     known, so that it stays hers wherever her record stands.
     """
     with plain_errors(verbose, plugin):
@@ -431,8 +437,8 @@ def _persons(
 
 def _note_no_ledger() -> None:
     messages().print(
-        "[yellow]Note[/]: without --state nothing is remembered: taking part in a study again may "
-        "disclose as much again, and --budget limits this study alone.",
+        "[yellow]Warning[/]: no --state folder, so your privacy spending is not recorded. Each "
+        "repetition of a study may disclose as much again, and --budget covers this study only.",
         highlight=False,
     )
 
@@ -447,7 +453,7 @@ def _note_new_ledgers(state: Path | None, accounts: Sequence[Account]) -> None:
     others = "the one that is there" if known == 1 else f"the {known:,} that are there"
     messages().print(
         f"[yellow]Note[/]: {new} in {escape(plain(str(state)))}, beside {others}, with nothing "
-        "spent. Whoever took part before must have the same --id as then, capitals included.",
+        "spent. Anyone who took part before must have the same --id as then, capitals included.",
         highlight=False,
     )
 
@@ -534,8 +540,8 @@ def _choices(
 def _check_fingerprint(fingerprint: str | None) -> None:
     if fingerprint is None:
         messages().print(
-            "[yellow]Note[/]: without --coordinator FINGERPRINT, whoever answers first is believed "
-            "to be the coordinator.",
+            "[yellow]Warning[/]: no --coordinator FINGERPRINT, so the first coordinator that "
+            "answers is trusted. Ask the study team for its fingerprint.",
             highlight=False,
         )
     elif not re.fullmatch(rf"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):
@@ -698,7 +704,7 @@ def _raise_failed(ends: Ends) -> None:
     """Say why some parties of a host have no result, if any have none."""
     failed = {name: end for name, end in ends.items() if isinstance(end, MpcRrError)}
     if failed:
-        message = f"{len(failed)} of {len(ends)} parties of this host have no result; "
+        message = f"{len(failed)} of {len(ends)} parties of this host got no result; "
         raise Aborted(message + _causes(failed), failed)
 
 

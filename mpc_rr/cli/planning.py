@@ -38,7 +38,7 @@ from mpc_rr.study.file import Scenario, load_scenario
 from mpc_rr.study.records import read_csv
 
 LEAST_PILOT = 20
-WHY_SO_MANY = ": of fewer, how answers depend on each other cannot be told"
+WHY_SO_MANY = ": of fewer, associations between answers cannot be told"
 
 
 @app.command()
@@ -51,7 +51,7 @@ def plan(
         float | None, typer.Option(help="The privacy budget of each record, for all its answers.")
     ] = None,
     error: Annotated[
-        float | None, typer.Option(help="Or the wished mean L1 error of the pair tables.")
+        float | None, typer.Option(help="Target mean L1 error of the pair tables.")
     ] = None,
     clusters: Annotated[
         str | None,
@@ -79,7 +79,7 @@ def plan(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Try out designs before anybody is asked: how wrong would what they publish be?
+    """Try out designs before anyone is asked: how wrong would what they publish be?
 
     Give either --epsilon (how much privacy may be spent) or --error (how accurate the tables of
     all pairs of attributes must be). A study that hides people in groups or behind masks spends no
@@ -156,7 +156,7 @@ def condense(
 ) -> None:
     """Ask less: which attributes follow from others, which categories could be joined?
 
-    Judged on a pilot, before anybody is asked (statistical input confidentiality, section 4).
+    Judged on a pilot, before anyone is asked (statistical input confidentiality, section 4).
     Prints what to change in the study file.
     """
     with plain_errors(verbose, plugin):

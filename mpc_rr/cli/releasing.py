@@ -58,8 +58,8 @@ def _show(console: Console, found: list[Measured]) -> None:
         table.add_row(name, str(measured.k), lost, f"{linked.average:.1%}", f"{linked.highest:.1%}")
     console.print(table)
     console.print(
-        "Record found: by whoever knows a person's quasi-identifiers and has these releases, but "
-        "not groups.csv. The first is the study's own. Releases made before count as well: name "
-        "them again with --as.",
+        "Record found: by anyone who knows a person's quasi-identifiers and has these releases, "
+        "but not groups.csv. The first is the study's own. Releases made before count as well: "
+        "name them again with --as.",
         highlight=False,
     )

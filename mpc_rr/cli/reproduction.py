@@ -33,7 +33,7 @@ def reproduce_command(
     as_json: JsonOption = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compute a table or figure of the papers anew and show it beside what is printed there.
+    """Recompute a table or figure from the papers and compare it with the published one.
 
     Says of each of the paper's claims whether it holds, does not hold, or cannot be told from these
     runs. With --out, also writes the numbers and the verdicts as CSV, and a chart.

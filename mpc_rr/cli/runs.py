@@ -124,16 +124,16 @@ def compute_command(
 @app.command()
 def synthesize(
     run: RunFolder,
-    rows: Annotated[int, typer.Option(help="How many invented people.")],
+    rows: Annotated[int, typer.Option(help="How many synthetic records.")],
     out: Annotated[Path, typer.Option(help="The CSV file to write.")],
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same people.")] = None,
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Write invented people who, taken together, answer as the respondents did.
+    """Generate synthetic records that follow the estimated joint distribution.
 
     They are drawn from a model that is estimated from the randomized answers (by blocks, from a
-    tree of its tables), and tell no more of anybody than those do. A row may equal somebody's
+    tree of its tables), and tell no more of anyone than those do. A row may equal someone's
     record by chance.
     """
     with plain_errors(verbose, plugin):
@@ -147,7 +147,7 @@ def synthesize(
             out.write_text(csv_text([list(schema.names), *people]), encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"cannot write {out}: {error.strerror}") from None
-        typer.echo(f"{out} holds {rows:,} invented people")
+        typer.echo(f"{out} holds {rows:,} synthetic records")
 
 
 @app.command("verify")
@@ -222,7 +222,7 @@ def report_command(
             place.write_text(text, encoding="utf-8")
         except OSError as error:
             raise ResultsError(f"cannot write {place}: {error.strerror}") from None
-        typer.echo(f"{place} can be opened in any browser, without a network")
+        typer.echo(f"{place} opens in any browser, offline")
 
 
 @app.command("export")
@@ -255,7 +255,7 @@ def publish_command(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Compute anew, from its transcript, what a finished study publishes.
+    """Recompute, from its transcript, what a finished study publishes.
 
     For a folder NAME.unfinished, whose computing was cut short, and for folders that an older
     version wrote. The transcript is checked on the way, as mpc-rr verify does.

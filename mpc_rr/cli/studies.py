@@ -91,7 +91,9 @@ def run(
     hosts: Annotated[
         int,
         typer.Option(
-            min=0, max=256, help="Spread the parties over so many processes; 0: all in this one."
+            min=0,
+            max=256,
+            help="Number of worker processes for the parties; 0 runs them in this process.",
         ),
     ] = 0,
     registrar: Annotated[
@@ -104,9 +106,9 @@ def run(
     plugin: PluginOption = None,
     verbose: Verbose = False,
 ) -> None:
-    """Run a whole study here: broker, coordinator and all parties.
+    r"""Run a whole study here: broker, coordinator and all parties.
 
-    The records come from the CSV file or the generator in its [data]. Examples:
+    The records come from the CSV file or the generator in the study file's \[data]. Examples:
 
     mpc-rr run quickstart --out my-results
 
@@ -166,7 +168,7 @@ def check(
             print_json(facts)
         else:
             show_facts(Console(), facts)
-            typer.echo(f"{study_file} is in order")
+            typer.echo(f"{study_file} is valid")
 
 
 @app.command()
@@ -307,7 +309,8 @@ def _finish(
     else:
         console = Console()
         show_result(console, result, file.publication, seconds)
-        what = "Results are in" if result.outcome.result is not None else "What happened is in"
+        done = result.outcome.result is not None
+        what = "Results are in" if done else "The log of the aborted study is in"
         console.print(Text(f"{what} {folder}"), soft_wrap=True)
     if result.outcome.interrupted:
         say("interrupted")

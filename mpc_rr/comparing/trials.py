@@ -43,7 +43,7 @@ MADE_OF = {
 }
 SMALLEST_STAY, LARGEST_STAY = 1e-6, 1 - 1e-9
 NONE_DEPEND = (
-    "no two attributes of this file depend on each other so strongly that they would be one cluster"
+    "no two attributes of this file are associated so strongly that they would be one cluster"
 )
 
 

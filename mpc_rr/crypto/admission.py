@@ -183,5 +183,5 @@ def pass_fault(
     if shown.person in withdrawn:
         return "the registrar has withdrawn this admission (it is on its list of withdrawals)"
     if not _verified(shown.person, shown.proof, _proof(run, identity)):
-        return "its pass belongs to somebody else"
+        return "its pass belongs to someone else"
     return None

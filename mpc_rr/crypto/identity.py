@@ -38,7 +38,7 @@ def is_sound_key(public: bytes) -> bool:
 def _verifier(raw: bytes) -> Ed25519PublicKey:
     """``ValueError`` for a key that shows nothing: the library takes those of small order."""
     if not is_sound_key(raw):
-        raise ValueError("anybody could sign for this key")
+        raise ValueError("anyone could sign for this key")
     return Ed25519PublicKey.from_public_bytes(raw)
 
 

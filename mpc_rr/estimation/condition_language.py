@@ -222,7 +222,7 @@ class _Parser:
             self._wrong("“missing” or “answered”")
         if attribute.missing is None:
             raise InputError(
-                f"attribute {attribute.name!r}: everybody had to answer it; none of its categories "
+                f"attribute {attribute.name!r}: everyone had to answer it; none of its categories "
                 "is declared as missing"
             )
         missing = Among(place, frozenset([attribute.categories.index(attribute.missing)]))

@@ -250,6 +250,6 @@ def relative_error_if_uniform(categories: int, n: int, alpha: float = 0.05) -> f
 def respondents_needed(categories: int, relative_error: float, alpha: float = 0.05) -> int:
     """How many respondents bring `relative_error_if_uniform` down to the wished error."""
     if not relative_error > 0:
-        raise InputError(f"the wished relative error must be positive, not {relative_error}")
+        raise InputError(f"the target relative error must be positive, not {relative_error}")
     needed = _percentile(categories, alpha) * (categories - 1) / relative_error**2
     return int(np.ceil(needed))

@@ -304,7 +304,7 @@ def checked_cells(condition: Condition, sizes: Sequence[int]) -> Cells:
     """The cells of a condition; `InputError` if the answers do not matter to it."""
     cells = Cells.of(condition, sizes)
     if cells.always is not None:
-        who = "everybody meets" if cells.always else "nobody can meet"
+        who = "everyone meets" if cells.always else "nobody can meet"
         raise InputError(f"{who} this condition, whatever was answered")
     return cells
 

@@ -99,7 +99,7 @@ def lambdas_for_covariances(
         if alone and beta is None:
             left = str(alone[0]) if names is None else quoted(names[alone[0]])
             raise InputError(
-                f"nothing is wished of the covariances of attribute {left}; say by beta how "
+                f"no target is given for the covariances of attribute {left}; say by beta how "
                 "well each must be protected at least"
             )
         return keeps_for_covariances(most, kept, names)

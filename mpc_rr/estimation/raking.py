@@ -43,7 +43,7 @@ class Adjustment:
         """In words, what was wished and the adjusted records do not give; None if they do."""
         if not self.converged:
             return (
-                f"the wished margins are missed by up to {self.worst_margin:.2g}: they contradict "
+                f"the target margins are missed by up to {self.worst_margin:.2g}: they contradict "
                 "each other or the records; no weights give them all"
             )
         if self.unreachable > 0:
@@ -121,7 +121,7 @@ def adjust(
         unreachable = max(unreachable, missing)
         if missing > 1 - 1e-12:
             raise NoWeights(
-                f"the wished margin of attributes {attributes} lies wholly on values that no "
+                f"the target margin of attributes {attributes} lies wholly on values that no "
                 "record has; the records cannot be adjusted to it"
             )
         groups.append(cell)
@@ -130,7 +130,7 @@ def adjust(
     total = weights.sum()
     if not total > 0:
         raise NoWeights(
-            "the wished margins contradict each other: no record fits all of them, and every "
+            "the target margins contradict each other: no record fits all of them, and every "
             "weight became zero"
         )
     weights = weights / total

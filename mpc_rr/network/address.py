@@ -194,7 +194,7 @@ def _proxy(text: str) -> tuple[str, int]:
             f"a proxy must look like socks5://host:port, not {_without_secrets(text)!r}"
         )
     if find_spec("socks") is None:
-        raise InputError('a proxy needs PySocks: pip install "mpc-rr[proxy]"')
+        raise InputError("a proxy needs PySocks: pip install PySocks")
     return url.hostname, port
 
 

@@ -31,7 +31,7 @@ def not_connected(url: BrokerUrl, error: BaseException, waited_s: float) -> Brok
     if isinstance(cause, WrongCertificate):
         return BrokerRefusal(
             f"the broker at {url.where} is not the expected one: {cause}; if it has a new "
-            "certificate, ask for its address anew"
+            "certificate, ask for its address again"
         )
     if isinstance(cause, ssl.SSLCertVerificationError):
         advice = "name the authority that issued it with --broker-ca"

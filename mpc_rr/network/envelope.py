@@ -123,7 +123,7 @@ class Bundle(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
     parcels: dict[str, bytes]
 
     def __repr__(self) -> str:
-        return f"Bundle({len(self.parcels)} parcels)"
+        return f"Bundle({len(self.parcels)} sealed)"
 
 
 LOBBY_SESSION = "lobby"

@@ -126,7 +126,7 @@ class Passes(Message, frozen=True):
     """Coordinator → everyone, where a study has a registrar: the passes of all in the roster."""
 
     step: ClassVar[str] = "passes"
-    doing: ClassVar[str] = "the coordinator shows everybody's passes"
+    doing: ClassVar[str] = "the coordinator shows everyone's passes"
     way: ClassVar[Way] = "announce"
     passes: dict[str, Pass]
 

@@ -431,7 +431,7 @@ class MqttConnection:
             return None
         return (
             f"{came:,} messages have come in, {came / seconds:,.0f} a second: does "
-            "somebody flood this broker?"
+            "someone flood this broker?"
         )
 
     async def _beat(self) -> None:

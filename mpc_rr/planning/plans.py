@@ -194,8 +194,8 @@ def budget_for_error(
     schema = _checked(asked, n)
     if not 0 < error < WORST:
         raise InputError(
-            f"the wished error lies between 0 (exact) and {WORST:g} (the worst there is), "
-            f"not {error:g}"
+            f"the target error lies between 0 (exact) and {WORST:g} (the worst there is), not "
+            f"{error:g}"
         )
     typical = {TYPICAL: STRENGTHS[TYPICAL]}
     quick = replace(effort, populations=FEWEST_POPULATIONS)

@@ -14,6 +14,8 @@ import msgspec
 
 from mpc_rr.errors import InputError, all_quoted, quoted
 
+EVERYBODY = "everybody"
+"""Who sees a total: as results and ledgers keep it."""
 ROUNDING = 1e-9
 SHOWN = 6
 """So many reports that exclude answers are named, those first that leave the fewest."""
@@ -44,7 +46,7 @@ class Disclosure(
 
     how_said: ClassVar[str] = "{what}"
     """The mechanism in words, for a respondent."""
-    seen_as: ClassVar[str] = "by everybody, under the party's name"
+    seen_as: ClassVar[str] = "by everyone, under the party's name"
     """By whom it is seen, and how."""
     added_up: ClassVar[bool] = False
     """Whether it is seen in a total alone."""
@@ -116,6 +118,11 @@ class Disclosure(
         return msgspec.structs.replace(self, crowd=1)
 
     @property
+    def no_epsilon(self) -> str:
+        """Why there is no ε, in a few words."""
+        return self.without
+
+    @property
     def failing(self) -> float:
         """The δ with which its cost holds."""
         return float(getattr(self, "delta", 0.0))
@@ -135,8 +142,15 @@ class Disclosure(
     def seen(self) -> str:
         """By whom it is seen, and how."""
         return self.seen_as.format(
-            **msgspec.structs.asdict(self), total=self._total, only_if=self.only_if
+            **msgspec.structs.asdict(self),
+            total=self._total,
+            only_if=self.only_if,
+            who="everyone" if self._by == EVERYBODY else self._by,
         )
+
+    @property
+    def _by(self) -> str:
+        return str(getattr(self, "by", EVERYBODY))
 
     @property
     def only_if(self) -> str:
@@ -317,12 +331,12 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
     """Randomized values that are seen only added up; whoever breaks the sum can link them."""
 
     compared: ClassVar[str | None] = (
-        "the difference of two totals shows the randomized answers of whoever is in only one of "
+        "the difference of two totals shows the randomized answers of anyone who is in only one of "
         "them"
     )
     how_said: ClassVar[str] = "randomized, and then added up with those of the others"
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in {total}{only_if}"
+    seen_as: ClassVar[str] = "by everyone, only in {total}{only_if}"
     epsilon: float
     claimed: float
     crowd: int
@@ -340,14 +354,18 @@ class RandomizedSum(Disclosure, frozen=True, tag="sum of randomized values"):
 
 
 class ExactSum(Disclosure, frozen=True, tag="exact sum"):
-    """Exact values that are seen only added up: nobody's alone, but no ε bounds the total."""
+    """Exact values that are seen only added up: nobody's alone, but no ε bounds the total.
+
+    Of two or more attributes it is tables: how many gave which of their answers together. Of one it
+    is a total, such as a sum of numbers.
+    """
 
     compared: ClassVar[str | None] = (
-        "the difference of two totals shows the answers of whoever is in only one of them"
+        "the difference of two totals shows the answers of anyone who is in only one of them"
     )
-    without: ClassVar[str] = "exact counts"
+    without: ClassVar[str] = "exact totals"
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by {by}, only in {total}{only_if}"
+    seen_as: ClassVar[str] = "by {who}, only in {total}{only_if}"
     suppressed: ClassVar[str] = "small counts"
     """What everybody does not see of a total that one sees."""
     crowd: int
@@ -356,7 +374,7 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     """As long as no more than so many parties pool what they know; None: all others may."""
     honest_coordinator: bool = False
     """And as long as the coordinator follows the protocol."""
-    by: str = "everybody"
+    by: str = EVERYBODY
     """Who sees the exact total; everybody sees what is left of it without small counts."""
     expected: int | None = None
     """Over how many parties the total is to be."""
@@ -364,24 +382,39 @@ class ExactSum(Disclosure, frozen=True, tag="exact sum"):
     """Over how few it may be."""
 
     @property
+    def in_tables(self) -> bool:
+        """Whether it is seen who gave two answers together, without a name."""
+        return len(self.attributes) > 1
+
+    @property
+    def no_epsilon(self) -> str:
+        """What is exact: counts, in tables; else totals of any kind."""
+        return "exact counts" if self.in_tables else super().no_epsilon
+
+    @property
     def seen(self) -> str:
         """By everybody, or by one and by everybody without what is suppressed."""
         seen = super().seen
-        if self.by == "everybody":
+        if self.by == EVERYBODY:
             return seen
-        return f"{seen}; and by everybody but for {self.suppressed}"
+        return f"{seen}; and by everyone but for {self.suppressed}"
 
 
 class ExactNumbers(ExactSum, frozen=True, tag="exact sum of numbers"):
     """The same of numbers and their powers, over all people and by category."""
 
     compared: ClassVar[str | None] = (
-        "the difference of two totals shows the numbers of whoever is in only one of them"
+        "the difference of two totals shows the numbers of anyone who is in only one of them"
     )
     without: ClassVar[str] = "exact sums of numbers"
     suppressed: ClassVar[str] = "those over few people"
     few: Powers = 2
     """From the sums over so many people their numbers follow: as many as powers are added up."""
+
+    @property
+    def in_tables(self) -> bool:
+        """Numbers are added up within categories, and no two of them together."""
+        return False
 
 
 class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
@@ -390,7 +423,7 @@ class NoisySum(Disclosure, frozen=True, tag="noisy sum"):
     compared: ClassVar[str | None] = "a second total with other noise tells as much again"
     anew: ClassVar[bool] = True
     added_up: ClassVar[bool] = True
-    seen_as: ClassVar[str] = "by everybody, only in {total}, with noise in it"
+    seen_as: ClassVar[str] = "by everyone, only in {total}, with noise in it"
     epsilon: float
     delta: float
     withstands: int | None = None
@@ -433,7 +466,7 @@ class InGroup(Disclosure, frozen=True, tag="in a group"):
     without: ClassVar[str] = "as it is, in a group"
     compared: ClassVar[str | None] = "a value that two groups of one person share may be hers"
     seen_as: ClassVar[str] = (
-        "by everybody, as it is, among the values of {crowd} or more, in no order"
+        "by everyone, as it is, among the values of {crowd} or more, in no order"
     )
     crowd: int
 
@@ -447,11 +480,11 @@ class Masked(Disclosure, frozen=True, tag="masked"):
 
     without: ClassVar[str] = "masked values"
     compared: ClassVar[str | None] = (
-        "two masked values of one person narrow the true one down, and whoever begins a study "
+        "two masked values of one person narrow the true one down, and anyone who begins a study "
         "again and again can choose among relays"
     )
     seen_as: ClassVar[str] = (
-        "by everybody, under the party's name; and once as it is, among the values of all, in no "
+        "by everyone, under the party's name; and once as it is, among the values of all, in no "
         "order"
     )
     recommended: str
@@ -503,7 +536,7 @@ class Unstated(Disclosure, frozen=True, tag="unstated"):
 
     without: ClassVar[str] = "not stated"
     compared: ClassVar[str | None] = "its author does not say what two runs could be compared for"
-    seen_as: ClassVar[str] = "by whomever the protocol tells, which may be everybody"
+    seen_as: ClassVar[str] = "by anyone the protocol tells, which may be everyone"
     what: str = "not stated: the author of this protocol does not say what it discloses"
     attributes: tuple[str, ...] = ()
 

@@ -13,7 +13,7 @@ from mpc_rr.estimation.matrix import KeepOrUniform, RRMatrix
 from mpc_rr.privacy.disclosures import Disclosure, MatrixResponse, RandomizedResponse
 
 MEANING = (
-    "β says how much stays uncertain, on average and in bits, for somebody to whom all answers "
+    "β says how much stays uncertain, on average and in bits, for someone to whom all answers "
     "were equally probable before: 100 % if nothing is told, 0 % if all is."
 )
 
@@ -64,6 +64,6 @@ def beta_said(events: Sequence[Disclosure]) -> str:
     if share is None:
         return ""
     return (
-        f"β = {beta_cell(share)}: so much stays uncertain, on average and in bits, for somebody to "
+        f"β = {beta_cell(share)}: so much stays uncertain, on average and in bits, for someone to "
         "whom all answers were equally probable before."
     )

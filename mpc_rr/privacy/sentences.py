@@ -38,7 +38,7 @@ SAME = 1e-9
 
 def why_none(events: Sequence[Disclosure]) -> str:
     """Why these events have no ε, in a few words."""
-    return ", ".join(dict.fromkeys(e.without for e in events if math.isinf(e.cost)))
+    return ", ".join(dict.fromkeys(e.no_epsilon for e in events if math.isinf(e.cost)))
 
 
 def epsilon_said(epsilon: float | None, events: Sequence[Disclosure]) -> str:
@@ -231,7 +231,7 @@ def _without_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
         elif isinstance(event, InGroup):
             said.append(
                 f"{names} {are} published {as_they_are}, among those of {event.crowd} or more: no "
-                f"ε. Whoever knows {group} group knows that one of its values is {theirs}, and "
+                f"ε. Anyone who knows {group} group knows that one of its values is {theirs}, and "
                 "which one if all are the same or all others are known."
             )
         elif isinstance(event, Masked) and event.bare:
@@ -243,7 +243,7 @@ def _without_epsilon(events: Sequence[Disclosure], *, you: bool) -> str:
         names = all_quoted([name for event in masked for name in event.attributes])
         said.append(
             f"Masked values ({names}) have no ε: all of them together may leave only one value "
-            "possible, and whoever knows the true values of all others learns the last."
+            "possible, and anyone who knows the true values of all others learns the last."
         )
     if not said:
         said = [f"No ε bounds what taking part tells about {'you' if you else 'a respondent'}."]
@@ -294,12 +294,15 @@ def _exact(events: Sequence[ExactSum], *, you: bool) -> str:
     who, theirs = ("you", "yours") if you else ("one person", "that person's")
     by = ""
     if any(event.by != "everybody" for event in events):
-        by = " (by the coordinator; by everybody but for small ones)"
+        by = " (by the coordinator; by everyone but for small ones)"
+    tables = [event for event in events if event.in_tables]
+    together = f"anyone who knows one of two answers that only {who} gave together learns the other"
+    together = f"{together}; " if tables else ""
     return (
-        f"Exact counts have no ε. They are seen only as totals{by}{_pooled(events)}; yet nothing "
-        f"bounds what they tell of one person. From them, whoever knows one of two answers that "
-        f"only {who} gave together learns the other; whoever knows the answers of all others, or "
-        f"has the totals without {who}, learns all of {theirs}."
+        f"Exact {'counts' if tables else 'totals'} have no ε. They are seen only as "
+        f"totals{by}{_pooled(events)}; yet nothing bounds what they tell of one person. From them, "
+        f"{together}anyone who knows the answers of all others, or has the totals without {who}, "
+        f"learns {'all of ' if tables else ''}{theirs}."
     )
 
 
@@ -307,11 +310,11 @@ def _exact_numbers(events: Sequence[ExactNumbers], *, you: bool) -> str:
     who, theirs = ("you", "yours") if you else ("one person", "that person's")
     by, follow = "", numbers_follow(4 if any(event.few == 4 for event in events) else 2)
     if any(event.by != "everybody" for event in events):
-        by = " (by the coordinator; by everybody but for those over few people)"
+        by = " (by the coordinator; by everyone but for those over few people)"
     return (
         f"Exact sums of numbers have no ε. They are seen only as totals{by}{_pooled(events)}; yet "
-        f"nothing bounds what they tell of one person. {follow}; whoever knows the numbers of all "
-        f"others in a group, or has the totals without {who}, learns {theirs} exactly."
+        f"nothing bounds what they tell of one person. {follow}; anyone who knows the numbers of "
+        f"all others in a group, or has the totals without {who}, learns {theirs} exactly."
     )
 
 

@@ -133,7 +133,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         """The options must make sense."""
         schema, parties = study.schema, study.parties
         if self.k < 2:
-            raise InputError(f"k must be 2 or more, not {self.k}: one alone hides nowhere")
+            raise InputError(f"k must be 2 or more, not {self.k}: a group of one hides no one")
         if self.k > parties:
             raise InputError(f"k is {self.k}, more than the {parties} parties")
         check_roles(schema, self.quasi_identifiers, self.confidential)
@@ -168,8 +168,8 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
         for choice, value in choices.items():
             if choice != LEAST_K_CHOICE:
                 raise InputError(
-                    f"{self.name} leaves a party nothing to choose but how large her group must "
-                    "be: no masks, no candidates"
+                    f"--mask, --candidates and --decide do not apply to {self.name}: a party "
+                    "chooses only how large its group must be (--least-k)"
                 )
             if not value.isdecimal() or not self.k <= int(value) <= study.parties:
                 raise InputError(
@@ -325,7 +325,7 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 # Step 6: everybody makes the release.
                 ending = self._ending(session, schema, board, known, partition, mixed.messages[0])
                 return msgspec.structs.replace(ending, earlier=earlier)
-        raise AssertionError("every round loses somebody or is the last")
+        raise AssertionError("every round loses someone or is the last")
 
     async def _announce_groups(
         self,
@@ -430,7 +430,9 @@ class CollaborativeKAnonymity(StudyProtocol, frozen=True, tag="collaborative_k_a
                 lambda: self._groups(schema, board, known, seed, rounded=rounded),
             )
             if message != made:
-                raise ValueError("these are not the groups that quasi-identifiers and dice make")
+                raise ValueError(
+                    "these are not the groups that quasi-identifiers and the public randomness make"
+                )
 
         return check
 

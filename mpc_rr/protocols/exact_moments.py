@@ -245,7 +245,7 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
             return [*_of_hiding(self.suppress_below), *found]
         text = (
             f"Exact sums are published. {numbers_follow(self.layout(study.schema).few)}; of a few "
-            "more, little is left open; and where all in a group gave the same number, everybody's "
+            "more, little is left open; and where all in a group gave the same number, everyone's "
             "follows."
         )
         return [Caution(text, "noise_epsilon or suppress_below in [protocol]"), *found]
@@ -544,7 +544,7 @@ def fault_of_shown(
         if value is None:
             continue
         if abs(value) > n * layout.largest(cell):
-            return "a sum is larger than so many people can have"
+            return "a sum is larger than this many people can have"
         counts = all(power == 0 for _, power in cell.powers)
         if counts and (value < 0 or 0 < value < below):
             return f"a count of {value} is shown, and suppress_below is {below}"

@@ -189,7 +189,7 @@ class ExactPairs(NoisySumming, frozen=True, tag="exact_pairs"):
         if self.suppress_below is not None:
             return [*_of_hiding(self.suppress_below), *super().cautions(study)]
         text = (
-            "Exact counts are published: a count of 1 shows that somebody with just these answers "
+            "Exact counts are published: a count of 1 shows that someone with just these answers "
             "took part."
         )
         prevented = "noise_epsilon or suppress_below in [protocol]"
@@ -334,8 +334,8 @@ def _of_hiding(below: int) -> list[Caution]:
             INSTEAD_OF_HIDING,
         ),
         Caution(
-            f"Counts {counts} are hidden from whoever takes the published numbers alone, of three "
-            "attributes at a time; whether those of four and more together tell one is not "
+            f"Counts {counts} are hidden from anyone who takes the published numbers alone, of "
+            "three attributes at a time; whether those of four and more together tell one is not "
             "checked. Which others are hidden with them follows from a public rule: who works "
             "through it may find some exactly.",
             INSTEAD_OF_HIDING,

@@ -115,7 +115,7 @@ class StudyProtocol(
         """`InputError` unless a party may choose these things for itself."""
         if choices:
             raise InputError(
-                f"{self.name} leaves a party nothing to choose: no masks, no candidates"
+                f"--mask, --candidates, --decide and --least-k do not apply to {self.name}"
             )
 
     def largest_message_bytes(self, study: Setting) -> int:

@@ -68,8 +68,8 @@ class LambdaRandomization(FixedDesign, frozen=True, tag="lambda_randomization"):
         if self.covariance is not None:
             if self.each:
                 raise InputError(
-                    "covariance is of all attributes: it cannot be wished beside each, which fixes "
-                    "the matrices of some"
+                    "covariance is of all attributes: it cannot be given beside each, which "
+                    "fixes the matrices of some"
                 )
             return lambdas_for_covariances(
                 sizes, kept_by_pair(names, self.covariance), self.beta, names

@@ -83,12 +83,12 @@ TOO_FEW_FOR_COMBINATIONS = (
 )
 TOO_RANDOM = (
     "For {:,} people the answers are randomized so much that tables of two questions will tell "
-    "little of how their answers depend on each other."
+    "little of how their answers are associated."
 )
 NOT_TOLD = "For {:,} people and so much randomness, {} will mostly not be told from none, for {}."
 UNTOLD = (
-    "Of {1:,} pairs of questions, {0:.1f} are expected to be answered together by nobody: how "
-    "these depend on each other will not be known."
+    "Of {1:,} pairs of questions, {0:.1f} are expected to be answered together by nobody: their "
+    "associations will not be known."
 )
 SPARSE = (
     "{:.1f} answers about each table are expected, and a table has up to {:,} cells: most of these "
@@ -110,7 +110,7 @@ ONE_GROUP = (
     "answers will not be found out."
 )
 NOBODY_MAY_LEAVE = (
-    "If somebody leaves once the groups are made, the study may end without a result, after you "
+    "If someone leaves once the groups are made, the study may end without a result, after you "
     "have disclosed what it asks."
 )
 NOT_ADDED_UP = (
@@ -134,7 +134,7 @@ def of_combinations(what: str, combinations: int, n: int) -> list[Prospect]:
     if combinations > MOST_WEIGHED:
         text = (
             f"{there_are}, more than the {MOST_WEIGHED:,} whose shares can be worked out: reports "
-            "of so many get no weights by RR-Adjustment."
+            "of this many get no weights by RR-Adjustment."
         )
         found.append(Prospect(text))
     return found
@@ -334,8 +334,8 @@ def of_groups(k: int, n: int, fewest: int) -> list[Prospect]:
         found.append(Prospect(text, ONE_GROUP))
     if 0 < n - fewest < k:
         text = (
-            f"minimum = {fewest:,} lets {n - fewest:,} of the {n:,} leave, but whoever leaves once "
-            f"the groups are made takes a group of at least {k} along: the study would end. "
+            f"minimum = {fewest:,} lets {n - fewest:,} of the {n:,} leave, but anyone who leaves "
+            f"once the groups are made takes a group of at least {k} along: the study would end. "
             f"minimum = {n - k:,} or less lets a group go."
         )
         found.append(Prospect(text, NOBODY_MAY_LEAVE))

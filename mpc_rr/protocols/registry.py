@@ -258,7 +258,7 @@ def _where_to_get(name: str, origin: str) -> str:
     if name in _unusable:
         return f"protocol {name!r}: {_unusable[name]}"
     how = (
-        "if it is somebody's own, install the package that brings it, or give its file with "
+        "if it is someone's own, install the package that brings it, or give its file with "
         "--plugin FILE.py"
     )
     if origin and origin != BUILT_IN:  # by somebody's word, who may want us to run something

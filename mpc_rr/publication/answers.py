@@ -247,7 +247,7 @@ def _how_summed(table: Table, *, alone: bool, published: bool) -> str:
     if published:
         return f"This is the published share of table {name}, with its published limits."
     if alone:
-        return f"This is the published share of table {name}; its limits are worked out anew."
+        return f"This is the published share of table {name}; its limits are worked out again."
     return f"The published shares of table {name}, added up; the limits are those of the sum."
 
 

@@ -66,7 +66,7 @@ NOT_SOLVED = (
 COLUMNS = (
     Column(name="attributes", label="attributes", kind="attribute"),
     Column(name="n", label="answers", kind="count"),
-    Column(name="largest_epsilon", label="ε of an answer, at most", kind="epsilon"),
+    Column(name="largest_epsilon", label="largest ε per answer", kind="epsilon"),
     Column(name="largest_error", label="largest standard error", kind="share"),
 )
 ANSWERED = Column(name="answered", label="answered all", kind="count")
@@ -417,7 +417,7 @@ class CollectedBlocks(Ending, frozen=True):
             ),
             Listing(
                 name="details",
-                title="Prices of the answers",
+                title="Privacy cost of the answers",
                 columns=(*DETAILS, *DRAWN_DETAILS) if drawn else DETAILS,
                 rows=tuple(details),
                 main=False,
@@ -462,7 +462,7 @@ class CollectedBlocks(Ending, frozen=True):
         with draft.part("the dependences"):
             strengths = self.strengths()
         if strengths:
-            title = "How strongly answers depend on each other, as estimated"
+            title = "Association between attributes, as estimated"
             add_dependences(draft, self.schema, strengths, title=title)
         found: dict[Combination, Row] = {}
         p_values = {pair: strength.p_value for pair, strength in strengths.items()}

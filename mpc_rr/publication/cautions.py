@@ -54,9 +54,9 @@ def _by_who_takes_part(in_crowd: Sequence[Disclosure], study: Setting) -> list[C
             )
         ]
     admitting = Caution(
-        f"Whoever holds the registrar's key ({study.registrar_key}…) can admit people who do not "
-        "exist; the author of the study may hold it. If "
-        f"{others} were invented, whoever invented them {would} learn {learned}.",
+        f"Anyone who holds the registrar's key ({study.registrar_key}…) can admit people who do "
+        f"not exist; the author of the study may hold it. If {others} were invented, anyone who "
+        f"invented them {would} learn {learned}.",
         "a registrar whom you trust (ask who holds this key)",
     )
     if not limits:
@@ -80,7 +80,7 @@ def _by_event(events: Sequence[Disclosure]) -> list[Caution]:
             found.append(Caution(text, "a protocol whose author states it"))
         if isinstance(event, InGroup):
             text = (
-                f"If all in your group have the same value of {' or '.join(named)}, everybody "
+                f"If all in your group have the same value of {' or '.join(named)}, everyone "
                 "learns that it is yours, however large the group is."
             )
             found.append(Caution(text, RANDOMIZED))

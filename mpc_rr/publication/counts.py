@@ -139,7 +139,7 @@ class PairCounts(Ending, frozen=True):
         """Tables, dependences, and a warning where a count gives somebody away."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {study.expected} parties counted together.",
+            f"{self.n} of {study.expected} parties included in the secure sum.",
             counted=self.n,
             expected=study.expected,
         )
@@ -154,7 +154,7 @@ class PairCounts(Ending, frozen=True):
                 draft,
                 self.schema,
                 found,
-                title="How strongly each pair of answers depends on each other",
+                title="Association between attributes",
                 known="exactly" if self.exact else "in part" if self.suppressed_below else "noisy",
             )
             strongest = max(found, key=lambda pair: abs(found[pair].value or 0.0))
@@ -190,7 +190,7 @@ class PairCounts(Ending, frozen=True):
         if self.suppressed_below:
             draft.find(
                 f"{self.hidden_cells} cells are hidden: counts below {self.suppressed_below}, and "
-                "what would give them away. The coordinator saw the exact counts.",
+                "those from which they would follow. The coordinator saw the exact counts.",
                 suppressed_below=self.suppressed_below,
                 suppressed_cells=self.hidden_cells,
             )
@@ -204,8 +204,9 @@ class PairCounts(Ending, frozen=True):
             )  # fmt: skip
             if alone:
                 draft.warn(
-                    f"{alone} cells count a single person. Exact counts are published, so whoever "
-                    "knows one answer of such a person learns the other (docs/threat-model.md)."
+                    f"{alone} cells count exactly one person. Anyone who knows one of that "
+                    "person's two answers learns the other. To prevent this, set suppress_below "
+                    "or noise_epsilon."
                 )
 
     def _non_response(self) -> list[NoAnswer]:

@@ -267,7 +267,7 @@ class Draft:
             self.notes.append(
                 Note(
                     text=f"{what} could not be computed ({why}); the transcript has everything it "
-                    "follows from (mpc-rr publish computes it anew).",
+                    "follows from (mpc-rr publish computes it again).",
                     severity="warning",
                     incomplete=True,
                 )

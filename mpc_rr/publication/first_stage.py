@@ -56,7 +56,7 @@ class FirstStage(Ending, frozen=True):
             text="The second stage came to nothing: "
             f"{out_of(self.answered, self.asked, study.expected)} answered in time, at least "
             f"{self.fewest} are needed. This is what the first stage "
-            "found; what it cost each party is that of both stages, for whoever answered both. "
+            "found; what it cost each party is that of both stages, for anyone who answered both. "
             "Whether its answer is missing, each party can see with its receipt; why, nobody can "
             "tell.",
             severity="warning",

@@ -41,9 +41,9 @@ GivenLevel = dict[str, tuple[str, ...]] | float | tuple[float, ...]
 ReleaseKind = Literal["microaggregated", "generalized", "anatomy", "permuted"]
 PROTECTION = (
     Column(name="attribute", label="confidential", kind="attribute"),
-    Column(name="l_diversity", label="different values (l)", kind="count"),
-    Column(name="entropy_l_diversity", label="effective values", kind="number"),
-    Column(name="t_closeness", label="distance to all (t)", kind="number"),
+    Column(name="l_diversity", label="l-diversity", kind="count"),
+    Column(name="entropy_l_diversity", label="entropy l-diversity", kind="number"),
+    Column(name="t_closeness", label="t-closeness", kind="number"),
 )
 ANSWERED = Column(name="answered", label="answered", kind="count")
 LOSS = (
@@ -203,7 +203,8 @@ class KAnonymous(Ending, frozen=True):
         )  # fmt: skip
         if self.withdrawn:
             draft.find(
-                f"Told nothing, because somebody had left their group: {listing(self.withdrawn)}.",
+                "Withdrew (sent no confidential values, because a group member dropped out): "
+                f"{listing(self.withdrawn)}.",
                 withdrawn=len(self.withdrawn),
             )
         if self.suppressed:
@@ -278,7 +279,7 @@ class KAnonymous(Ending, frozen=True):
         )  # fmt: skip
         draft.listings.append(
             Listing(
-                name="protection", title="The values of the worst group",
+                name="protection", title="Weakest group for each confidential attribute",
                 columns=(*PROTECTION, ANSWERED) if partly else PROTECTION, rows=rows,
                 caption="Among those who answered." if partly else "",
             )
@@ -290,14 +291,14 @@ class KAnonymous(Ending, frozen=True):
             self._warn_of_silent_groups(draft, grouped, place)
             given_away += [(p.attribute, number) for number in bare]
             if bare:
-                several = "groups give" if len(bare) > 1 else "group gives"
-                whose = "in each of them" if len(bare) > 1 else "in it"
+                several = "groups" if len(bare) > 1 else "group"
                 more = f" and {len(bare) - MOST_NAMED} more" if len(bare) > MOST_NAMED else ""
                 draft.warn(
-                    f"{len(bare)} {several} {quoted(p.attribute)} away, because all {who} have "
-                    f"the same {whose}: {', '.join(map(str, bare[:MOST_NAMED]))}{more}."
+                    f"in {len(bare)} {several} all {who} have the same {quoted(p.attribute)}, so "
+                    f"it is disclosed for each of them ({several} "
+                    f"{', '.join(map(str, bare[:MOST_NAMED]))}{more})."
                 )
-        columns = (PROTECTION[0], Column(name="group", label="given away by group", kind="number"))
+        columns = (PROTECTION[0], Column(name="group", label="disclosed by group", kind="number"))
         if given_away:
             draft.listings.append(
                 Listing(
@@ -406,13 +407,13 @@ class KAnonymous(Ending, frozen=True):
             fact(name="squared_error", kind="share", value=loss.squared_error,
                      label="variation among quasi-identifiers that is lost"),
             fact(name="certainty_penalty", kind="share", value=loss.certainty_penalty,
-                     label="range that a group leaves open, on average"),
+                     label="normalized certainty penalty (NCP), average"),
             fact(name="discernibility", kind="count", value=loss.discernibility,
                      label="sum of squared group sizes (discernibility)"),
             fact(name="linkage_average", kind="share", value=found.average,
-                     label="chance to find a person's record, average"),
+                     label="re-identification risk, average"),
             fact(name="linkage_highest", kind="share", value=found.highest,
-                     label="chance to find a person's record, highest"),
+                     label="re-identification risk, highest"),
         ]  # fmt: skip
 
     def _add_notes(self, draft: Draft, *, open_study: bool) -> None:
@@ -437,9 +438,9 @@ class KAnonymous(Ending, frozen=True):
         if open_study:
             others = min(len(group) for group in self.groups) - 1
             draft.warn(
-                f"the study was open: whoever brings {others} parties of her own into the "
-                "smallest group learns what its last member answered; with fewer, that many fewer "
-                "candidates are left. A registrar prevents it."
+                f"Open study: anyone who controls {others} of the parties in the smallest group "
+                "learns what its last member answered; each controlled party leaves one "
+                "candidate fewer. A registrar who admits each person once protects against this."
             )
 
     def _who_is_where(self) -> dict[str, Lines]:

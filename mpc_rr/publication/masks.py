@@ -39,7 +39,7 @@ MASKS = (
     Column(name="recommended", label="recommended mask"),
     Column(name="fewest_possible_values", label="fewest possible values", kind="count"),
     Column(name="median_possible_values", label="median", kind="count"),
-    Column(name="respondents_given_away", label="given away", kind="count"),
+    Column(name="respondents_given_away", label="identified", kind="count"),
 )
 OTHER_MASKS = Column(name="other_masks", label="other masks, at least", kind="count")
 MOVED = (
@@ -52,9 +52,9 @@ MOVED = (
     Column(name="correlation_high", label="to", kind="number"),
 )
 MOVED_CAPTION = (
-    "If everybody used the recommended mask: how far people are moved on average, as a share of "
+    "If everyone used the recommended mask: how far people are moved on average, as a share of "
     "all ranks, and how ranks before and after correlate; the mean, and where 95 % lie, of masks "
-    "drawn anew for the values that were read. What masks really did, only their owners know."
+    "drawn again for the values that were read. What masks really did, only their owners know."
 )
 OWN = (
     Column(name="attribute", label="your", kind="attribute"),
@@ -201,15 +201,15 @@ class MaskedRelease(Ending, frozen=True):
             self._publish_non_response(draft)
         with draft.part("the release"):
             self._publish_release(draft)
-        with draft.part("what the masks leave to an attacker"):
+        with draft.part("disclosure risk after masking"):
             self._publish_attack(draft, confidential)
         if not self.earlier:
             with draft.part("what the masks move"):
                 self._publish_moves(draft, confidential)
         if not study.registrar:
             draft.warn(
-                "the study was open: for every party of her own that somebody brings, one "
-                "candidate fewer is left. A registrar prevents it."
+                "Open study: each party that an attacker controls leaves one candidate fewer. A "
+                "registrar who admits each person once protects against this."
             )
         if self.own:
             self._publish_own(draft)
@@ -250,9 +250,9 @@ class MaskedRelease(Ending, frozen=True):
                 title="Your masks",
                 columns=OWN,
                 rows=tuple(rows),
-                caption="None is likelier than 1 in so many, for whoever knows your mask, your "
-                "masked value and the values of all. Whoever puts all masked values together may "
-                "know more. A mask is widened for the values of all, not for yours.",
+                caption="None is likelier than 1 in this many, for someone who knows your mask, "
+                "your masked value and the values of all. Someone who combines all masked values "
+                "may know more. A mask is widened for the values of all, not for yours.",
             )
         )
 
@@ -263,8 +263,8 @@ class MaskedRelease(Ending, frozen=True):
             recommended = self.options.masks.get(attribute.name, "none")
             if recommended == "none":
                 draft.warn(
-                    f"no mask is recommended for {quoted(attribute.name)}: whoever chose none has "
-                    "it published as it is, under her name."
+                    f"no mask is recommended for {quoted(attribute.name)}: anyone who chose none "
+                    "has it published as it is, under their name."
                 )
             told = () if self.earlier else (others,)
             if left is None:
@@ -276,20 +276,20 @@ class MaskedRelease(Ending, frozen=True):
             if given_away:
                 several = "respondents are" if given_away > 1 else "respondent is"
                 draft.warn(
-                    f"{given_away} {several} given away: for whoever puts all masked values "
-                    f"together, only one {quoted(attribute.name)} is possible. A wider mask "
-                    "prevents it."
+                    f"{given_away} {several} identified: all masked values together leave only "
+                    f"one possible {quoted(attribute.name)}. Use a wider mask."
                 )
         draft.listings.append(
             Listing(
                 name="masks",
-                title="What the masks leave to an attacker",
+                title="Disclosure risk after masking",
                 columns=MASKS if self.earlier else (*MASKS, OTHER_MASKS),
                 rows=tuple(rows),
-                caption="Possible values: for whoever believes that as few as can be used another "
-                "mask than the recommended one, and puts all masked values together. For whoever "
-                "seems to have used another, all values are counted. It cannot be told where no "
-                f"mask is recommended, and of more than {MOST_FOR_MATCHING:,} respondents.",
+                caption="Possible values: those left to an attacker who combines all masked "
+                "values and assumes that as few respondents as possible used another mask than the "
+                "recommended one. For a respondent who seems to have used another, all values are "
+                "counted. It cannot be told where no mask is recommended, and of more than "
+                f"{MOST_FOR_MATCHING:,} respondents.",
             )
         )
 

@@ -211,7 +211,8 @@ class NumberMoments(Ending, frozen=True):
             draft.find(
                 f"{hidden} groups are hidden: those in which fewer than {self.suppressed_below} "
                 "people are or gave a number, or whose sums would show single people's numbers, "
-                f"and what would give them away.{of_them} The coordinator saw the exact sums.",
+                f"and those from which they would follow.{of_them} The coordinator saw the exact "
+                "sums.",
                 suppressed_below=self.suppressed_below,
                 hidden_groups=hidden,
             )
@@ -230,7 +231,7 @@ class NumberMoments(Ending, frozen=True):
                 all_same += 1
             else:
                 all_but_few += few_off_an_end(number, people, total, squares, layout.few + 1)
-        alike = "people who all gave the same number: everybody's is known"
+        alike = "people who all gave the same number: everyone's is known"
         off = (
             "people of whom all but a few gave the lowest or the highest number: what these few "
             "gave follows"

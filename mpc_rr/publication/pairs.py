@@ -113,8 +113,8 @@ class RandomizedPairs(Ending, frozen=True):
         """The tables, what they were estimated from, and the dependences."""
         draft = Draft()
         draft.find(
-            f"{self.n} of {study.expected} parties counted together; the tables are estimated from "
-            "randomized answers.",
+            f"{self.n} of {study.expected} parties included in the secure sum; the tables are "
+            "estimated from randomized answers.",
             counted=self.n,
             expected=study.expected,
         )

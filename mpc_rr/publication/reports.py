@@ -292,7 +292,7 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
             draft,
             estimates.schema,
             estimates.strengths(),
-            title="How strongly answers depend on each other, as estimated",
+            title="Association between attributes, as estimated",
             main=False,
         )
     with draft.part("the tables of pairs"):
@@ -331,8 +331,8 @@ def _publish_pairs(draft: Draft, estimates: Estimates) -> None:
     if untold:
         draft.warn(
             f"{untold} of {len(pairs)} pairs of attributes were reported together by nobody: they "
-            "have no table, and how strongly they depend on each other cannot be told. More "
-            "respondents, or larger views, would tell it."
+            "have no table, and their associations cannot be told. More respondents, or larger "
+            "views, would tell it."
         )
 
 
@@ -494,7 +494,7 @@ def _views_listing(views: Sequence[tuple[str, ...]], weights: Sequence[int]) -> 
 # ── What a party knows ─────────────────────────────────────────────────────────────────────────
 
 MAY_BE_MISSING = (
-    "Not everybody who was asked is counted, and your answer may be one that is not: `mpc-rr "
+    "Not everyone who was asked is counted, and your answer may be one that is not: `mpc-rr "
     "verify RUN --receipt FILE` tells, with the coordinator's result folder and your receipt."
 )
 

@@ -146,7 +146,7 @@ class Told:
         """Each report by its respondent's weight."""
         if not isinstance(fitted, Fitted):
             raise InputError(
-                "weights need reports on all attributes by everybody; here each respondent "
+                "weights need reports on all attributes by everyone; here each respondent "
                 "reported some of them only"
             )
         matrix = fitted.randomization(order)

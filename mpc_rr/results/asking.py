@@ -256,7 +256,7 @@ class Askable:
 def _finished(path: Path) -> ResultFolder:
     folder = read_folder(path)
     if not folder.done:
-        raise InputError(f"the study in {path} did not end well; there is nothing to estimate")
+        raise InputError(f"the study in {path} was aborted; there is nothing to estimate")
     return folder
 
 

@@ -82,7 +82,7 @@ def export(run: str | Path, out: str | Path, *, parquet: bool = False) -> Path:
     arrow = _pyarrow() if parquet else None
     folder = read_folder(run)
     if not folder.done:
-        raise InputError(f"the study in {folder.path} did not end well; there is nothing to export")
+        raise InputError(f"the study in {folder.path} was aborted; there is nothing to export")
     exported = Exported(folder)
     files = exported.files()
     with in_the_making(place) as making:

@@ -29,7 +29,7 @@ from mpc_rr.study.definition import Study
 
 MISSING_IS_NO_ANSWER = 3
 """Since these rules, who gave no answer has no rank, and no place among numbers."""
-UNUSABLE = "it brings a key that cannot be used, or for which anybody could sign"
+UNUSABLE = "it brings a key that cannot be used, or for which anyone could sign"
 
 
 @dataclass(kw_only=True)
@@ -174,7 +174,7 @@ def _exclusion_fault(roster: Roster, earlier: Roster | None, joined: set[str]) -
     members = {member.name for member in roster.members}
     excluded = [exclusion.name for exclusion in roster.excluded]
     if members & set(excluded):
-        return "somebody is in it and excluded"
+        return "someone is in it and excluded"
     if earlier is None:
         unnamed = joined - members - set(excluded)
         if unnamed:

@@ -60,7 +60,7 @@ def release_again(run: Path, kinds: Sequence[str], out: Path) -> list[Measured]:
     check_folder(out)
     folder = read_folder(run)
     if not folder.done:
-        raise InputError(f"the study in {run} did not end well; there is nothing to release")
+        raise InputError(f"the study in {run} was aborted; there is nothing to release")
     ending = replay(folder).ending
     if not isinstance(ending, InGroups):
         raise InputError(
@@ -82,7 +82,7 @@ def _measured(ending: InGroups, kinds: tuple[str, ...]) -> list[Measured]:
     if least < wanted:
         raise InputError(
             f"group {records.index(least) + 1} has {least} records, fewer than the {wanted} that "
-            "were promised (somebody named another group): it is not released again"
+            "were promised (someone named another group): it is not released again"
         )
 
     def measure(several: tuple[str, ...]) -> Measured:

@@ -90,10 +90,10 @@ ROSTER = "the roster names only parties that joined, and leaves out only those i
 ADMITTED = "each party in the roster has a key of its own that the study's registrar admitted"
 STANDING = "nobody took part whose admission the registrar has withdrawn"
 ONCE = "the registrar admitted nobody twice"
-PEOPLE = "the parties are people, or anybody but the coordinator"
+PEOPLE = "the parties are people, or anyone but the coordinator"
 VERDICT = "the coordinator's verdict is that the study ended well"
 SEEN = "the parties have signed that they have the result of the verdict"
-REPLAY = "the protocol, run again on the recorded messages, ends with the same result"
+REPLAY = "replaying the recorded messages gives the same result"
 SUM = "the published tables are the sum of what the parties sent"
 PLACE = "every line has its place in the protocol"
 ORDER = "the lines stand in the order in which the protocol sends them"
@@ -122,11 +122,11 @@ ONLY_ITS_SENDER = (
     "came in time, no receipt proves"
 )
 IN_NO_RECEIPT = (
-    "answers were confided to the coordinator alone, and stand in no transcript and no receipt: it "
+    "answers were sent to the coordinator alone, and stand in no transcript and no receipt: it "
     "is its word"
 )
 ANYBODY = (
-    "the study is open to everybody, so a coordinator alone can have made this folder, all parties "
+    "the study is open to everyone, so a coordinator alone can have made this folder, all parties "
     "included; a registrar in the study file would prevent that"
 )
 CONFIDED = (
@@ -139,16 +139,17 @@ NO_SEED = (
 )
 NO_SEED_UNSIGNED = (
     "result.json names no seed, but there is no closing statement in which the coordinator says "
-    "so: whoever passed the folder on may have removed both; and it would be the coordinator's "
+    "so: anyone who passed the folder on may have removed both; and it would be the coordinator's "
     "word, of its own secrets only"
 )
 SIMULATED = (
-    "the folder says itself that they were not: this is a simulation, and whoever knows its seed, "
-    "{seed}, knows all of them"
+    "the folder says itself that they were not: this is a simulation, and anyone who knows its "
+    "seed, {seed}, knows all of them"
 )
 EARLIER = (
     "result.json says that they were written by the rules and in the words of an earlier version, "
-    "which whoever passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them anew"
+    "which anyone who passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them "
+    "again"
 )
 NO_GAPS = "without estimates of how many gave no answer, which are those of the tables now"
 UNCOMPARED = "but not limits and standard errors, which were not compared"
@@ -276,9 +277,7 @@ class _Examined:
 
     def __init__(self, folder: ResultFolder, rules: int) -> None:
         if not folder.done:
-            raise InputError(
-                f"the study in {folder.path} did not end well; there is no result of it"
-            )
+            raise InputError(f"the study in {folder.path} was aborted; there is no result of it")
         if not 0 <= rules <= RULES:
             raise InputError(
                 f"{folder.path} was made by rules {rules}; this program knows 0 to {RULES}"
@@ -415,7 +414,7 @@ class _Examined:
         if not self.verdict.done:
             raise line.wrong("it is that the study came to nothing")
         if self.folder.file.cause or self.folder.file.culprits:
-            raise DoesNotHold("result.json: it blames somebody although the study ended well")
+            raise DoesNotHold("result.json: it blames someone although the study ended well")
         expected = sorted(self.members) if self.study.needs_roster else []
         if sorted((*self.verdict.seen, *self.verdict.unconfirmed)) != expected:
             raise line.wrong("it does not speak of every member")
@@ -542,7 +541,7 @@ class _Examined:
         ):
             raise DoesNotHold(
                 "result.json is incomplete: not everything could be computed where it was written; "
-                f"`mpc-rr publish {self.folder.path} --out NEW` computes it anew"
+                f"`mpc-rr publish {self.folder.path} --out NEW` computes it again"
             )
         if self.folder.version == 1:
             return self._published_in_format1()
@@ -666,7 +665,7 @@ class _Examined:
         if not (self.folder.path / CLOSING).exists():
             raise CannotTell(
                 f"there is no {CLOSING}: the folder was written before there were any, or by a "
-                "party that was given none, or somebody took it away"
+                "party that was given none, or someone took it away"
             )
         try:
             text, run = self.folder.text(CLOSING), self.transcript.run

@@ -74,7 +74,7 @@ def _sentences(book: Codebook, found: Comparison) -> Iterator[tuple[str, str]]:
         if column.alone is not None:
             name = column.attribute.name
             left = f"noise of standard deviation {column.alone:.4g} only"
-            yield "", f"{name!r}: {left}, to whoever knows the other numbers of its group."
+            yield "", f"{name!r}: {left}, to anyone who knows the other numbers of its group."
     if book.groups:
         yield "", OWN_COVARIANCE
     if found.linked is not None:

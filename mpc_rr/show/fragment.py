@@ -112,12 +112,12 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
     most = privacy.local_withstands
     honest = privacy.local_trusts_coordinator
     rests = "" if most is None else f", {as_long_as(most, honest=honest)}"
-    all_sent = f"whoever sees all that a party sent{rests}"
+    all_sent = f"someone who sees everything a party sent (local ε){rests}"
     readings = [
         (all_sent, epsilon_cell(privacy.local_epsilon, events)),
         ("the same, of any one answer", epsilon_cell(reading.one_answer, events)),
-        ("as the paper counts it", epsilon_cell(privacy.claimed_epsilon, events)),
-        ("whoever sees only totals", central),
+        ("as claimed in the paper", epsilon_cell(privacy.claimed_epsilon, events)),
+        ("someone who sees only published totals (central ε)", central),
     ]
     rows: list[tuple[str, ...]] = []
     for event in events:
@@ -130,7 +130,7 @@ def _privacy(found: Publication, privacy: Privacy, words: Words) -> str:
     if not entropy_shares(events):  # a column that would say nothing
         heads, rows = (*heads[:3], heads[4]), [(*row[:3], row[4]) for row in rows]
     return (
-        f"<h2>What it cost each party</h2><p>{text_of(price(privacy))}</p>"
+        f"<h2>Privacy cost per party</h2><p>{text_of(price(privacy))}</p>"
         + rows_table(("against", "ε"), readings)
         + _answers(reading.answers, events, words)
         + rows_table(heads, rows)
@@ -157,8 +157,8 @@ def _answers(answers: Mapping[str, float], events: Sequence[Disclosure], words: 
         sure = CANNOT_BE_TOLD if math.isinf(epsilon) else becomes(epsilon)
         rows.append((words.attribute(name), epsilon_cell(epsilon, about), sure))
     told = (
-        "Against whoever knows all other answers of the party, or whom they do not help to guess "
-        "this one."
+        "Against anyone who knows all other answers of the party, or whom they do not help to "
+        "guess this one."
     )
     return (
         "<details><summary>Answer by answer</summary>"

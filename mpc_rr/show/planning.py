@@ -180,7 +180,7 @@ def _how_sure(plan: Plan) -> Iterator[str]:
     )
     if plan.pilot is None:
         yield (
-            f"Each design was tried on {each} invented populations of {people:,} people for each "
+            f"Each design was tried on {each} synthetic populations of {people:,} people for each "
             "strength of dependence, with the estimator that publishes. Errors are good to about "
             f"{100 * TRUST:.0f} % if the dependence is right (nine in ten on real data of 8,000 "
             "people; for other numbers that was not measured: docs/planning.md). A pilot (--pilot) "

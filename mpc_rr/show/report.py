@@ -221,8 +221,8 @@ def _who(file: ResultFile) -> str:
         rows += absences(people)
         if people.unconfirmed:
             rows.append(("did not confirm the result", ", ".join(people.unconfirmed)))
-    who = "each is another person, admitted by the study's registrar"
-    rows.append(("admission", "open to everybody" if file.admission == "open" else who))
+    who = "each party is a different person, admitted by the registrar"
+    rows.append(("admission", "open to everyone" if file.admission == "open" else who))
     if file.seed is not None:
         rows.append(("seed", f"{file.seed}: a simulation, not a secret computation"))
     return "<h2>Who took part</h2>" + facts_table(rows)
@@ -246,7 +246,7 @@ def _asked(definition: Definition, words: Words) -> str:
 
 
 def _costs(cost: Cost | None) -> str:
-    head = "<h2>What it cost the network</h2>"
+    head = "<h2>Network traffic</h2>"
     if cost is None:
         return f"{head}<p>This folder does not say: only a coordinator's has {COST}.</p>"
     rows = [

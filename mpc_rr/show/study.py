@@ -14,7 +14,8 @@ from mpc_rr.agents.consent import Consent, Question
 from mpc_rr.errors import InternalError, all_quoted, plain, plain_lines, quoted
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.network.address import BrokerUrl
-from mpc_rr.privacy.disclosures import as_long_as
+from mpc_rr.privacy.accountant import Accountant
+from mpc_rr.privacy.disclosures import Disclosure, as_long_as
 from mpc_rr.privacy.entropy import MEANING, beta_cell, entropy_share, entropy_shares
 from mpc_rr.privacy.sentences import becomes, in_all, in_words
 from mpc_rr.publication.parts import Publication
@@ -62,8 +63,8 @@ def show_result(console: Console, result: StudyResult, found: Publication, secon
     )
     if result.seed is not None:
         text = (
-            f"Seed {result.seed}: reproducible, and therefore a simulation, not a secret "
-            "computation."
+            f"Simulation (seed {result.seed}): reproducible, so nothing in it is secret. Never use "
+            "--seed with real records."
         )
         console.print(Text(text, style="dim"))
 
@@ -124,7 +125,7 @@ def show_venue(console: Console, broker: BrokerUrl, coordinator: str) -> None:
 def _tell_each_answer(console: Console, means: Consent) -> None:
     """The ε of every answer, where they differ."""
     if len(set(means.answers.values())) > 1:
-        _tell(console, "For each answer by itself, to somebody who knows all your others:")
+        _tell(console, "For each answer by itself, to someone who knows all your others:")
         for name, epsilon in means.answers.items():
             console.print(indented(console, f"{quoted(name)}: {_of_answer(epsilon)}"))
 
@@ -233,7 +234,7 @@ def _whole_record(means: Consent) -> str:
     if means.central_epsilon is None or not means.central_epsilon < (means.epsilon or math.inf):
         return worst
     expected = f"ε = {means.central_epsilon:.3g} (δ = {means.central_delta:.2g})"
-    return f"{worst} Expected: whoever sees only the totals is held to {expected}."
+    return f"{worst} Expected: anyone who sees only the totals is held to {expected}."
 
 
 def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
@@ -250,7 +251,7 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     if not study.protocol.publishes_values:
         layout = PairLayout(study.schema.sizes)
         facts |= {"pairs": len(layout.pairs), "cells": layout.cells}
-    facts["privacy"] = f"{in_all(study.disclosures)}. {in_words(study.disclosures)}"
+    facts["privacy"] = _privacy_of(study.disclosures)
     together = entropy_share(study.disclosures)
     if together is not None:
         each = {" & ".join(a): share for a, share in entropy_shares(study.disclosures).items()}
@@ -259,6 +260,13 @@ def scenario_facts(scenario: Scenario, records: int) -> dict[str, Any]:
     warnings = [found.text for found in study.protocol.prospects(study.setting)]
     facts |= {"records": records} | ({"notes": notes} if notes else {})
     return facts | ({"warnings": warnings} if warnings else {})
+
+
+def _privacy_of(events: Sequence[Disclosure]) -> str:
+    """The ε, if there is one, and what it means; that there is none stands in the sentences."""
+    said = in_words(events)
+    known = not math.isinf(Accountant().read(events).local)
+    return f"{in_all(events)}. {said}" if known else said
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ def show_publication(
     parts += _quantities(found, words)
     for listed in found.listings:
         if listed.main:
-            parts += _listing(listed, words, bars=console.width >= WIDE)
+            parts += _listing(listed, words, console.width)
     parts += _shares([t for t in found.tables if t.main and len(t.axes) == 1], words)
     parts += _tables([t for t in found.tables if t.main and len(t.axes) > 1], words)
     for note in found.notes:
@@ -64,7 +64,7 @@ def _privacy(found: Publication) -> list[Text]:
     if found.privacy is None:
         return []
     unstated = [event.how for event in found.privacy.events if isinstance(event, Unstated)]
-    warnings = [line(f"what this protocol gives away is {how}.", "Warning") for how in unstated]
+    warnings = [line(f"what this protocol discloses is {how}.", "Warning") for how in unstated]
     return [line(price(found.privacy)), *warnings]
 
 
@@ -85,14 +85,20 @@ def _quantities(found: Publication, words: Words) -> list[Text]:
     return lines
 
 
-def _listing(listed: Listing, words: Words, *, bars: bool) -> list[RenderableType]:
+def _listing(listed: Listing, words: Words, width: int) -> list[RenderableType]:
     table = RichTable(title=line(listed.title), title_justify="left")
     columns: list[list[RenderableType]] = []
-    for column, texts in words.columns(listed):
+    shown = words.columns(listed)
+    longest = [max(map(len, column.label.split()), default=0) for column, _ in shown]
+    whole = sum(longest) + len(longest) * len(" │ ") < width  # no word of a heading is broken
+    for (column, texts), least in zip(shown, longest, strict=True):
         left = column.kind in ("text", "attribute")
-        table.add_column(line(column.label), justify="left" if left else "right", overflow="fold")
+        table.add_column(
+            line(column.label), justify="left" if left else "right", overflow="fold",
+            min_width=least if whole else None,
+        )  # fmt: skip
         columns.append([Text(text) for text in texts])
-        if column.kind == "degree" and bars:
+        if column.kind == "degree" and width >= WIDE:
             table.add_column(Text(""))
             columns.append([_degree(value) for value in listed.column(column.name)])
     for row in zip(*columns, strict=True):

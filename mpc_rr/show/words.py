@@ -34,7 +34,7 @@ ABSENCE = {
     "silent": "did not answer",
     "faulty": "left out",
     "dropped out": "dropped out",
-    "withdrawn": "told nothing: their group had lost somebody",
+    "withdrawn": "withdrew after a group member dropped out",
     "suppressed": "left out, so that others are told more exactly",
     "not asked": "not asked",
 }

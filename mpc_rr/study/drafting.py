@@ -122,7 +122,7 @@ class Draft:
 
 
 HEAD = """# Drafted from {name}: {rows:,} records. Look at every line before you use it.
-# Categories and bins are part of the study file, which everybody sees. They must be what is known
+# Categories and bins are part of the study file, which everyone sees. They must be what is known
 # of the question anyhow, not what these records happen to hold.
 """
 

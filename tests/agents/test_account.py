@@ -282,7 +282,7 @@ def test_who_was_counted_is_asked_before_she_joins_again():
     account.charge(EXACT, RECORD)
     account.check(EXACT, RECORD)  # nothing has left yet
     account.disclose(EXACT, HERE)
-    with pytest.raises(Declined, match="shows the answers of whoever is in only one"):
+    with pytest.raises(Declined, match="shows the answers of anyone who is in only one"):
         account.check(EXACT, RECORD)
     account.check(EXACT, RECORD, again=True)
     with pytest.raises(Declined, match=r"\(run 01010101…, 9 parties\)"):

@@ -112,8 +112,8 @@ OTHER = Identity(SeededRandomness(5)).public
         ),
         (
             lambda r: Roster(1, (Member(r.members[0].name, OTHER), *r.members[1:]), ()),
-            "the coordinator is not honest: its roster has a key under my name that is not mine",
-            "party-1 left: the coordinator is not honest",
+            "its roster has a key under my name that is not mine",
+            "party-1 left: the coordinator broke the protocol",
         ),
         (
             lambda r: Roster(1, (Member("x", r.members[1].identity), *r.members[1:]), ()),
@@ -180,7 +180,10 @@ def boards_changed_by(step_changed, change):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda p: {k: v for k, v in p.items() if k != VICTIM}, "one parcel for each party"),
+        (
+            lambda p: {k: v for k, v in p.items() if k != VICTIM},
+            "one sealed message for each party",
+        ),
         (lambda p: p | {VICTIM: p["party-1"]}, "it belongs to another step"),
         (lambda p: p | {VICTIM: b"junk"}, "malformed"),
     ],
@@ -220,7 +223,10 @@ def test_a_parcel_that_is_longer_than_its_share_of_a_message_is_noticed():
     _, ends = play(boards_changed_by("partial", lambda p: p | {VICTIM: long}))
     nobody_has_a_result(ends)
     for end in ends.values():
-        assert "the coordinator's bundle for step 'partial': a parcel is longer than" in str(end)
+        assert (
+            "the coordinator's bundle for step 'partial': a sealed message is longer than"
+            in str(end)
+        )
         assert end.culprits == ("coordinator",)
 
 
@@ -282,7 +288,7 @@ def test_a_second_sum_after_the_first_is_refused():
             assert isinstance(end, Refused)
         else:
             assert isinstance(end, Misconduct)
-            assert "would expose somebody" in str(end)
+            assert "would expose someone" in str(end)
 
 
 def test_a_repetition_with_new_parties_is_refused():
@@ -327,11 +333,11 @@ def verdicts_changed_by(change):
         ),
         (
             lambda v: msgspec.structs.replace(v, seen=v.seen | {"party-9": b""}),
-            "does not speak of everybody",
+            "does not speak of everyone",
         ),
         (
             lambda v: msgspec.structs.replace(v, seen={}),
-            "does not speak of everybody",
+            "does not speak of everyone",
         ),
     ],
 )

@@ -105,8 +105,8 @@ def survivors_have_the_right_result(ends):
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        (missing_parcel, "one parcel for each party"),
-        (stranger_parcel, "one parcel for each party"),
+        (missing_parcel, "one sealed message for each party"),
+        (stranger_parcel, "one sealed message for each party"),
         (junk_body, "Expected"),
     ],
 )

@@ -79,7 +79,7 @@ def test_who_sits_there_keeps_the_pass_with_which_she_came(acts):
             assert desk.shown_by(GUESTS[other][0], GUESTS[other][1].public) == came_with
         assert len({came_with.person for came_with in seated.values()}) == len(seated)
         most = 2 * len(PERSONS)
-        assert len(desk._persons) <= most, "of whoever shows much, little is kept"
+        assert len(desk._persons) <= most, "of anyone who shows much, little is kept"
 
 
 # ── Two passes in one hand ─────────────────────────────────────────────────────────────────────

@@ -141,7 +141,7 @@ def test_the_table_of_lookalikes_is_icus():
         pytest.skip(str(error))
     lines = FILE.read_text().splitlines()
     if not any(f"ICU {icu.version}'s" in line for line in lines):
-        pytest.skip(f"the table is not of ICU {icu.version}; tests/lookalikes.py makes it anew")
+        pytest.skip(f"the table is not of ICU {icu.version}; tests/lookalikes.py makes it again")
     entries = [line.split(": ") for line in lines if not line.startswith("#")]
     assert len(entries) > 1000
     for looks_like, characters in entries:

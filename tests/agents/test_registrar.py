@@ -125,7 +125,7 @@ class Lenient(Coordinator):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda p: p | {"party-2": p["party-1"]}, "its pass belongs to somebody else"),
+        (lambda p: p | {"party-2": p["party-1"]}, "its pass belongs to someone else"),
         (lambda p: {k: v for k, v in p.items() if k != "party-2"}, "one pass for each party"),
         (
             lambda p: p | {"party-2": Pass(p["party-2"].person, bytes(64), p["party-2"].proof)},
@@ -158,8 +158,8 @@ def test_a_pass_is_worth_nothing_in_another_run_or_for_another_identity():
     shown = Pass(key.public, HONEST["party-1"][1], key.prove(bytes(16), own))
     args = (REGISTRAR.public, STUDY.digest)
     assert pass_fault(shown, *args, bytes(16), own) is None
-    assert "somebody else" in pass_fault(shown, *args, bytes([1] * 16), own)
-    assert "somebody else" in pass_fault(shown, *args, bytes(16), other)
+    assert "someone else" in pass_fault(shown, *args, bytes([1] * 16), own)
+    assert "someone else" in pass_fault(shown, *args, bytes(16), other)
     assert not admitted(REGISTRAR.public, STUDY.digest, b"short", bytes(64))
     assert key.private_hex() not in repr(key)
 

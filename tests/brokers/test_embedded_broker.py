@@ -384,7 +384,7 @@ def test_a_broker_starts_where_less_is_free_than_it_may_store(monkeypatch):
 
 def test_why_nobody_is_let_in_is_told_in_the_brokers_words(monkeypatch, folder):
     monkeypatch.setattr(rights, "MOST_STORED", 2**60)
-    said = "does not let anybody in at .*: .*insufficient storage resources available"
+    said = "does not let anyone in at .*: .*insufficient storage resources available"
     with pytest.raises(BrokerError, match=said), embedded_broker():
         pass
     assert not any(folder.iterdir())

@@ -153,7 +153,7 @@ def test_nobody_has_the_key_of_somebody_else_admitted(here, registered):
     assert_one_line(err, "mpc-rr enrol of this version prints a request")
     code, _, err = admit(here, registered, "Mallory", f"{janes_key}.{mallorys.partition('.')[2]}")
     assert code == 2
-    assert_one_line(err, "does not show that whoever asks has this key")
+    assert_one_line(err, "does not show that anyone who asks has this key")
     assert admit(here, registered, "Jane", jane)[0] == 0
 
 
@@ -399,12 +399,12 @@ def test_what_is_wrong_is_said_in_one_line(here, registered):
           "--public", public), "registrar = \""),
         (("registrar", "admit", study, "--key", key, "--person", "x", "--public",
           "01" + 62 * "0" + "." + 128 * "0"),
-         "anybody could sign for this key"),
+         "anyone could sign for this key"),
         (("enrol", own, "--admission", "00"), "--admission needs --study"),
         (("enrol", registered / "typo.pass", "--study", study, "--admission", "00"),
          "the admission is for a key from the pass that you made before"),
-        (("enrol", own, "--study", study, "--admission", "zz"), "not for your key"),
-        (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml"), "it is open to everybody"),
+        (("enrol", own, "--study", study, "--admission", "zz"), "issued for another key"),
+        (("enrol", own, "--study", SCENARIOS / "hidden_in_groups.toml"), "it is open to everyone"),
         (("run", study), "give the registrar's own key"),
         (("party", study, "--broker", "mqtt://127.0.0.1:1", "--csv",
           registered / "eight_neighbours.csv", "--row", "1", "--pass", own),

@@ -26,8 +26,8 @@ def test_groups_from_run_to_report(here, tmp_path):
     assert here("verify", tmp_path / "out")[0] == 0
     code, _, _ = here("report", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "The values of the worst group" in page
-    assert "the study was open" in page
+    assert "Weakest group for each confidential attribute" in page
+    assert "Open study: " in page
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     assert published_number(result, "k_reached") == 4
     assert published_number(result, "fake_parties_to_single_out_one") == 3
@@ -45,7 +45,7 @@ def test_masks_from_run_to_report(here, tmp_path):
     assert [row[:2] for row in release] == [row[:2] for row in masked]
     assert here("verify", tmp_path / "out")[0] == 0
     assert here("report", tmp_path / "out")[0] == 0
-    assert "What the masks leave to an attacker" in (tmp_path / "out" / "report.html").read_text()
+    assert "Disclosure risk after masking" in (tmp_path / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("name", ["release.csv", "groups.csv"])
@@ -121,7 +121,7 @@ def test_explain_says_what_is_asked_and_that_nothing_bounds_it(here):
     assert "0 to 120 in steps of 1" in out
     assert "no ε: told as it is" in out
     assert "Any one honest relay hides whose they are" in " ".join(out.split())
-    assert "seen by everybody, as it is, among the values of 4 or more, in no order" in " ".join(
+    assert "seen by everyone, as it is, among the values of 4 or more, in no order" in " ".join(
         out.split()
     )
     _, out, _ = here("party", MASKS, "--explain")
@@ -143,13 +143,13 @@ def test_the_report_says_whom_the_release_gives_away(here, tmp_path):
     folder = tmp_path / "out"
     code, out, err = here("run", tmp_path / "study.toml", "--transport", "memory", "--out", folder)
     assert code == 0, err
-    note = "1 group gives “salary” away, because all members have the same in it: 1."
+    note = "in 1 group all members have the same “salary”, so it is disclosed for each of them"
     assert note in " ".join(out.split())
     here("report", folder)
     assert note in (folder / "report.html").read_text()
     here("run", MASKS, "--transport", "memory", "--out", tmp_path / "masked")
     here("report", tmp_path / "masked")
-    assert "given away: for whoever" in (tmp_path / "masked" / "report.html").read_text()
+    assert "identified: all masked values" in (tmp_path / "masked" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("study", [GROUPS, MASKS], ids=["groups", "masks"])

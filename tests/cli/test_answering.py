@@ -238,7 +238,7 @@ def start_with(text, *arguments):
     [
         (["--coordinator", "x"], "names the coordinator by the 32 hexadecimal digits"),
         (["--broker", "http://x"], "must look like"),
-        (["--person", "Ann"], "is open to everybody: it has one invitation for all"),
+        (["--person", "Ann"], "is open to everyone: it has one invitation for all"),
     ],
 )
 def test_a_wrong_invitation_is_not_made(here, study, options, says):

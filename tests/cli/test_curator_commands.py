@@ -111,7 +111,7 @@ def test_without_a_plan_the_categories_are_the_records_and_that_is_said(tmp_path
         "randomize", "few.csv", "--lambda", "0.7", "--out", "out.csv", "--seed", "1", cwd=tmp_path
     )
     assert code == 0
-    assert "whoever knows it gets the true values back" in " ".join(errors.split())
+    assert "anyone who knows it gets the true values back" in " ".join(errors.split())
     assert "the categories are those of the records" in " ".join(said.split())
     assert json.loads((tmp_path / "out.codebook.json").read_text())["simulated"] is True
 

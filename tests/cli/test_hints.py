@@ -33,4 +33,4 @@ def test_what_is_given_wrong_gets_the_right_hint(here, small, options, says):
 def test_exit_codes_are_in_the_help(here):
     code, out, _ = here("--help")
     assert code == 0
-    assert "Exit codes: 0, all went well; 1, it did not end well" in " ".join(out.split())
+    assert "Exit codes: 0, all went well; 1, it failed" in " ".join(out.split())

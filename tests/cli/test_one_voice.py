@@ -45,6 +45,16 @@ from mpc_rr.study.file import load_scenario
 ROOT = Path(__file__).parent.parent.parent
 SCENARIOS = sorted(p for p in (ROOT / "scenarios").glob("*.toml") if p.stem != "adult_clusters")
 REGISTRAR = "66" * 32
+
+
+class Mean(ExactPairs, frozen=True, tag="test_mean_of_one"):
+    """A protocol of one's own, of which a total of one attribute is seen."""
+
+    def disclosures(self, study):
+        """Its number."""
+        return [ExactSum(what="exact mean", attributes=("a0",), crowd=self.hidden_among(study))]
+
+
 PROTOCOLS = {
     "exact": ExactPairs(),
     "noise, little": ExactPairs(noise_epsilon=20.0),
@@ -65,6 +75,7 @@ PROTOCOLS = {
     "clusters by each": RRClusters(epsilon=4.0, dependence=RREachAttribute(epsilon=1.0)),
     "clusters by pairs": RRClusters(epsilon=4.0, dependence=RRPairs(epsilon=1.0)),
     "clusters by exact": RRClusters(epsilon=4.0, dependence=ExactPairs()),
+    "a mean": Mean(),
     "clusters by noise": RRClusters(epsilon=1.0, dependence=ExactPairs(noise_epsilon=1.0)),
 }
 
@@ -185,11 +196,12 @@ def test_one_answer_stands_beside_the_whole_record(study):
             assert becomes(reading.local) in texts[where], where
             assert becomes(reading.one_answer) in texts[where], where
             assert re.search("one answer", texts[where]), where
-    if any(isinstance(event, ExactSum) for event in events):
-        for where in everywhere:
-            assert "Exact counts have no ε." in texts[where]
-            assert "gave together learns the other" in texts[where]
-            assert "whoever knows the answers of all others" in texts[where]
+    exact = [event for event in events if isinstance(event, ExactSum)]
+    tables = [event for event in exact if len(event.attributes) > 1]
+    for where in everywhere if exact else ():
+        assert f"Exact {'counts' if tables else 'totals'} have no ε." in texts[where]
+        assert ("gave together learns the other" in texts[where]) == bool(tables)
+        assert "anyone who knows the answers of all others" in texts[where]
     if any(isinstance(event, NoisySum) for event in events) and not math.isinf(reading.local):
         for where in everywhere:
             assert "otherwise no ε bounds it" in texts[where]

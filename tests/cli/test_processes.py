@@ -115,7 +115,8 @@ def test_a_party_without_a_coordinator_gives_up_in_time(small, nats):
     )  # fmt: skip
     assert code == 1
     assert_one_line(err.splitlines()[-1] + "\n", "no coordinator of study 'small' answered")
-    assert "without --coordinator FINGERPRINT" in err
+    assert "Warning: no --coordinator FINGERPRINT" in err
+    assert "Warning: no --state folder, so your privacy spending is not recorded." in err
 
 
 @pytest.mark.broker
@@ -139,7 +140,7 @@ def test_a_coordinator_that_never_reaches_its_broker_leaves_a_folder_that_says_s
     assert last == f"mpc-rr: the study failed: {said['cause']}"
     assert json.loads(out) == said | {"folder": str(small / "out")}
     assert (small / "out" / "transcript.jsonl").read_text().count("\n") == 1, "the verdict"
-    assert "did not end well; there is no result of it" in mpc_rr("verify", small / "out")[2]
+    assert "was aborted; there is no result of it" in mpc_rr("verify", small / "out")[2]
 
 
 @pytest.mark.broker

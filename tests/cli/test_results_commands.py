@@ -102,7 +102,7 @@ def test_queries_and_invented_people(finished, here):
         (("synthesize", "run", "--rows", "0", "--out", "x.csv"), "rows must be positive"),
         (("synthesize", "run", "--rows", "1", "--out", "people.csv"), "exists already"),
         (("party", "random.toml", "--budget", "-1", "--explain"), "must not be negative"),
-        (("party", "random.toml", "--csv", "people.csv", "--row", "1"), "--broker is missing"),
+        (("party", "random.toml", "--csv", "people.csv", "--row", "1"), "--broker is required"),
     ],
 )
 def test_bad_wishes_after_a_study_are_one_line(finished, arguments, says, here):
@@ -117,7 +117,7 @@ def test_a_ledger_says_on_what_its_epsilon_rests(tmp_path, here):
         account.charge(noisy, (0, 1))
     _, out, _ = here("ledger", tmp_path / "mine")
     said, rests = " ".join(out.split()), "as long as at most 24 parties pool what they know"
-    assert f"against whoever sees all that was sent: ε = 1, {rests}" in said
+    assert f"against anyone who sees all that was sent: ε = 1, {rests}" in said
     assert f"of any one answer: ε = 1, {rests} and the coordinator follows the protocol In" in said
     assert f"This holds {rests}" in said
     _, out, _ = here("ledger", tmp_path / "mine", "--json")
@@ -151,7 +151,7 @@ def test_a_ledger_is_shown_and_what_is_not_there_is_told(small, here):
         account.charge(study, (0, 1))
     code, out, _ = here("ledger", small / "mine")
     assert code == 0
-    assert "In all, against whoever sees all that was sent: ε = " in out
+    assert "In all, against anyone who sees all that was sent: ε = " in out
     code, out, _ = here("ledger", small / "mine", "--json")
     assert [took["study"] for took in json.loads(out)["studies"]] == ["small"]
     with StoredAccount.open(small / "many", person="ann") as account:

@@ -31,7 +31,7 @@ SCENARIOS = Path(__file__).parent.parent.parent / "scenarios"
 def test_the_quickstart_does_the_main_job(tmp_path):
     code, out, err = mpc_rr("run", SCENARIOS / "quickstart.toml", cwd=tmp_path)
     assert code == 0, err
-    assert "50 of 50 parties counted together" in out
+    assert "50 of 50 parties included in the secure sum" in out
     assert "Cramér's V" in out
     (folder,) = (tmp_path / "results").iterdir()
     result = json.loads((folder / "result.json").read_text())
@@ -196,7 +196,7 @@ def test_check_says_what_a_scenario_is(small):
     assert (facts["cells"], facts["pairs"], facts["records"]) == (6, 1, 5)
     assert "warnings" not in facts
     code, out, _ = mpc_rr("check", small / "scenario.toml")
-    assert "is in order" in out
+    assert "is valid" in out
     assert "Warning" not in out
 
 
@@ -210,7 +210,7 @@ def test_what_a_study_is_too_small_for_is_said_before_it_begins(small):
     assert any("into wrong cells" in told for told in json.loads(out)["warnings"])
     code, out, _ = mpc_rr("check", wide)
     assert "Warning: With 5 people, tables will tell little" in out
-    assert out.strip().endswith("is in order")
+    assert out.strip().endswith("is valid")
     code, _, err = mpc_rr("run", wide, "--transport", "memory", "--out", small / "out")
     assert code == 0
     assert "Warning: With 5 people, tables will tell little" in err
@@ -239,6 +239,31 @@ def test_help_teaches(here, command):
     assert "Usage" in out
 
 
+def commands_of(command, path=()):
+    """All commands, with the words that call them."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands_of(below, (*path, name))
+
+
+@pytest.mark.parametrize(
+    ("path", "command"),
+    [
+        pytest.param(*one, id=" ".join(one[0]) or "-")
+        for one in commands_of(typer.main.get_command(app))
+    ],
+)
+def test_the_help_shows_every_word_of_what_was_written(here, monkeypatch, path, command):
+    """Brackets are markup there: "in its [data]" once ended at "its"."""
+    monkeypatch.setenv("COLUMNS", "4000")
+    _, out, _ = here(*path, "--help")
+    shown = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
+    options = [getattr(option, "help", None) for option in command.params]
+    for written in filter(None, [command.help, *options]):
+        plain = re.sub(r"\[(bold|/)\]", "", written).replace("\\[", "[")
+        assert " ".join(plain.split()) in shown
+
+
 def test_the_help_shows_commands_in_order_of_use(here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = here("--help")
@@ -265,4 +290,4 @@ def test_an_example_runs_by_its_name_and_is_copied_to_be_changed(tmp_path):
     assert mpc_rr(*run, cwd=tmp_path)[0] == 0
     assert_one_line(mpc_rr("examples", "nothing", cwd=tmp_path)[2], "there is no example 'nothing'")
     assert_one_line(mpc_rr("examples", "--out", "x", cwd=tmp_path)[2], "name it before --out")
-    assert mpc_rr("check", "quickstart", cwd=tmp_path)[1].endswith("quickstart is in order\n")
+    assert mpc_rr("check", "quickstart", cwd=tmp_path)[1].endswith("quickstart is valid\n")

@@ -95,7 +95,7 @@ def test_books_are_kept_and_used_by_one_process_at_a_time(tmp_path):
 def test_a_study_can_be_simulated(tmp_path):
     quickstart = ROOT / "scenarios" / "quickstart.toml"
     said = on_windows(COMMAND, "run", quickstart, "--transport", "memory", "--out", tmp_path / "x")
-    assert "50 of 50 parties counted together" in said
+    assert "50 of 50 parties included in the secure sum" in said
 
 
 def test_a_registrar_admits(tmp_path):

@@ -95,7 +95,7 @@ def test_a_proof_is_for_one_run_and_both_keys_of_one_identity(run, identity):
     shown = Pass(ANN.public, REGISTRAR.admit(STUDY, ANN.public), ANN.prove(RUN, ANNS))
     assert pass_fault(shown, REGISTRAR.public, STUDY, RUN, ANNS) is None
     fault = pass_fault(shown, REGISTRAR.public, STUDY, run, identity)
-    assert fault == "its pass belongs to somebody else"
+    assert fault == "its pass belongs to someone else"
 
 
 def test_a_request_and_a_list_of_withdrawals_are_these_signatures():

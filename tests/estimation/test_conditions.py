@@ -115,7 +115,7 @@ def test_who_gave_no_answer_is_in_no_order_but_in_every_complement(text, wanted)
         ("income < '>50K'|'<=50K'", "< compares with one value"),
         ("Stress level < none", "“none” is no answer and has no place in the order"),
         ("Stress level is high", "“missing” or “answered” is expected"),
-        ("sex is missing", "everybody had to answer it"),
+        ("sex is missing", "everyone had to answer it"),
         ("age=-99", "outside its bins"),
         ("age < 40", "who answered “30–60” may be < 40 or not; .* an edge \\(30, 60\\)"),
         ("age <= 30", "who answered “30–60” may be <= 30 or not"),

@@ -125,7 +125,7 @@ def test_covariances_with_a_least_protection():
 
 
 def test_an_attribute_of_no_pair_needs_a_protection_of_its_own():
-    with pytest.raises(InputError, match="nothing is wished of the covariances of attribute 2"):
+    with pytest.raises(InputError, match="no target is given for the covariances of attribute 2"):
         lambdas_for_covariances((2, 3, 4), {(0, 1): 0.5})
     found = lambdas_for_covariances((2, 3, 4), {(0, 1): 0.2}, beta=0.5)
     assert found[2] == pytest.approx(keep_for_beta(4, 0.5))

@@ -381,7 +381,7 @@ def test_a_flood_is_told_from_a_large_study(each_second):
         carrier = connection(coordinator=True)
         return carrier.crowded(await noisy(carrier, 20, each_second))
 
-    flood = "22,000 messages have come in, 1,100 a second: does somebody flood this broker?"
+    flood = "22,000 messages have come in, 1,100 a second: does someone flood this broker?"
     assert run_virtual(main()) == (flood if each_second > 1000 else None)
 
 

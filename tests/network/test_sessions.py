@@ -195,7 +195,7 @@ def test_a_parcel_longer_than_a_party_s_part_of_a_bundle_is_refused():
     """Three parties share what a message may hold: nobody may take the others' room."""
     long = written("bob", "share", "alice", Share(bytes(40_000)))
     says, culprits = refusal(exchanged, shares(bob=long))
-    assert "a parcel is longer than 33333 bytes" in says
+    assert "a sealed message is longer than 33333 bytes" in says
     assert culprits == (COORDINATOR,)
     fits = shares(bob=written("bob", "share", "alice", Share(bytes(33_000))))
     assert exchanged(fits)["bob"] == Share(bytes(33_000))
@@ -208,7 +208,7 @@ def test_the_coordinator_names_who_sends_it_a_parcel_that_is_too_long():
         parcels = {other: bytes(size) for other in PARTIES if other != name}
         boss.mailbox.accept(written(name, "share", COORDINATOR, Bundle(parcels)))
     says, culprits = refusal(lambda: run_virtual(boss.route(Share)))
-    assert "carol's bundle for step 'share': a parcel is longer than 33333 bytes" in says
+    assert "carol's bundle for step 'share': a sealed message is longer than 33333 bytes" in says
     assert culprits == ("carol",)
 
 

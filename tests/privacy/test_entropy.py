@@ -138,7 +138,7 @@ def test_a_least_protection_stands_beside_covariances(tmp_path):
         ("covariance = 0", "covariance must be above 0"),
         ('covariance = { "age+sleep" = 0.5 }', "'age[+]sleep' is no pair"),
         ('covariance = { "age+mood" = 0.5, "mood+age" = 0.4 }', "given twice"),
-        ('covariance = { "age+mood" = 0.5 }', "nothing is wished of the covariances"),
+        ('covariance = { "age+mood" = 0.5 }', "no target is given for the covariances"),
         ("covariance = 1", "protects nobody"),
     ],
 )

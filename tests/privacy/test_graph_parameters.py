@@ -28,7 +28,7 @@ def laid_bare(parties, plan):
         reached = _log2_tail(parties - 1, size, plan.degree, plan.threshold, plan.degree)
         if (parties - size) * 2**reached >= 1:
             return size
-    raise AssertionError("everybody together reaches everybody's secrets")
+    raise AssertionError("everyone together reaches everyone's secrets")
 
 
 def in_docs(heading):

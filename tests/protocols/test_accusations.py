@@ -60,7 +60,7 @@ def test_an_accusation_that_the_board_disproves_is_the_coordinators_own_fault(
         assert isinstance(end, Misconduct), end
         assert end.culprits == (COORDINATOR,)
         assert str(end) == (
-            f"the coordinator is not honest: it says: {CHARGE}; the board shows otherwise: "
+            f"the coordinator broke the protocol: it says: {CHARGE}; the board shows otherwise: "
             f"{ACCUSED} opened what it had committed to"
         )
     write_host_results(make_anonymized_study(protocol), None, ends, tmp_path / "out")

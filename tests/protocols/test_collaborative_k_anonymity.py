@@ -54,7 +54,7 @@ def test_a_respondent_is_told_that_all_in_a_group_may_answer_alike():
     """Eleven of the sixty groups of our own example gave everybody's answer in them away."""
     study = make_scenario(IN_GROUPS).study
     said = " ".join(map(str, study.protocol.cautions(study.setting)))
-    assert "If all in your group have the same value of “salary”, everybody learns that" in said
+    assert "If all in your group have the same value of “salary”, everyone learns that" in said
     assert "a larger k only makes it rarer" in said
 
 
@@ -490,7 +490,7 @@ def test_who_wants_a_larger_group_leaves_before_anything_confidential_is_sent():
     [
         ({"least_k": "3"}, "from 4, which the study promises, to 8"),
         ({"least_k": "9"}, "from 4, which the study promises, to 8"),
-        ({"mask/age": "none"}, "nothing to choose but how large her group must be"),
+        ({"mask/age": "none"}, "chooses only how large its group must be"),
     ],
 )
 def test_a_wish_that_makes_no_sense_is_refused(choices, says):

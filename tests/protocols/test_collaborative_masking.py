@@ -132,7 +132,7 @@ def test_what_is_not_masked_is_said_to_be_published_under_the_name():
     assert listings["your_masks"].rows == (
         ("mood", "none: published as it is, under your name", 2, 1),
     )
-    assert any("published as it is, under her name" in w for w in warned(outcome.result))
+    assert any("published as it is, under their name" in w for w in warned(outcome.result))
     masked, _ = run(MASKED)
     assert not any("published as it is" in w for w in warned(masked.result))
 

@@ -589,7 +589,7 @@ def test_what_exact_sums_disclose_is_said():
     assert "Exact sums of numbers have no ε" in said
     assert "learns yours exactly" in said
     (hidden,) = make_study(HIDING).disclosures
-    assert hidden.seen.endswith("and by everybody but for those over few people")
+    assert hidden.seen.endswith("and by everyone but for those over few people")
     cautions = [str(c) for c in HIDING.cautions(setting(SCHEMA, N))]
     assert any("is trusted to publish none over fewer than 4" in text for text in cautions)
     (note, *_) = ExactMoments().notes(setting(SCHEMA, N))
@@ -624,7 +624,7 @@ AGES = Schema((AGE, PLACE))
         ([10, 20], False, "2 sums are over one or two people, whose numbers follow"),
         ([10, 20, 30, 40], True, "2 sums are over one to four people, whose numbers follow"),
         ([10, 20, 30, 40, 50], True, None),
-        ([33] * 9, False, "2 sums are over people who all gave the same number: everybody's"),
+        ([33] * 9, False, "2 sums are over people who all gave the same number: everyone's"),
         ([83] * 9 + [20], False, "2 sums are over people of whom all but a few gave the lowest"),
         ([0] * 9 + [1, 1], False, "2 sums are over people of whom all but a few gave the lowest"),
     ],

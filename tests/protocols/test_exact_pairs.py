@@ -107,7 +107,7 @@ def test_the_price_of_noise_is_its_epsilon_and_a_tiny_delta():
     (release,) = NOISY.disclosures(setting(make_study(N, SIZES).schema, N))
     assert release.epsilon == 3.0
     assert 0 < release.delta < 1e-8
-    assert release.seen.startswith("by everybody, only in a total")
+    assert release.seen.startswith("by everyone, only in a total")
     assert release.seen.endswith("with noise in it")
 
 

@@ -264,7 +264,7 @@ class Borrowed(Fork):
     passes = staticmethod(lambda shown: shown)
 
 
-@pytest.mark.parametrize(("kind", "says"), [(Fork, "has no pass"), (Borrowed, "somebody else")])
+@pytest.mark.parametrize(("kind", "says"), [(Fork, "has no pass"), (Borrowed, "someone else")])
 def test_invented_neighbours_have_no_pass(monkeypatch, kind, says):
     monkeypatch.setattr(study_module, "Coordinator", coordinator_whose(kind))
     registrar = SigningKey.draw(SeededRandomness(1))
@@ -405,7 +405,7 @@ def test_who_was_counted_is_not_counted_again_without_being_asked(kind):
     assert first.result is not None
     second, ends = simulate(study, RECORDS, party=keeping(False), seed=2)
     assert second.result is None
-    assert all("whoever is in only one of them" in str(end) for end in ends.values())
+    assert all("anyone who is in only one of them" in str(end) for end in ends.values())
     third, _ = simulate(study, RECORDS, party=keeping(True), seed=3)
     assert_tables(third.result.tables, crosstabs(RECORDS, SIZES))
 

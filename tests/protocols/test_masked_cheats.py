@@ -85,16 +85,19 @@ def other_key(player):
     [
         (
             lambda t: msgspec.structs.replace(t, dice_root=bytes(32)),
-            "whose dice count",
+            "whose random contributions count",
         ),
         (
             lambda t: msgspec.structs.replace(t, nodes=N - 1),
             "a graph of 15",
         ),
-        (lambda t: with_player(t, other_key), "not fixed before the dice|not in the graph with my"),
+        (
+            lambda t: with_player(t, other_key),
+            "not fixed before the random contributions|not in the graph with my",
+        ),
         (
             lambda t: with_player(t, lambda p: msgspec.structs.replace(p, die=b"x" * 16)),
-            "die was changed|not in the graph",
+            "random contribution was changed|not in the graph",
         ),
         (
             lambda t: with_player(t, lambda p: msgspec.structs.replace(p, at=p.at + 1)),

@@ -196,10 +196,13 @@ def other_dice():
         (fewer_than_allowed, "a graph of 40 parties with 50 keys"),
         (more_keys_than_people, "a graph of 40 parties with 51 keys"),
         (more_parties_than_keys, "a graph of 41 parties with 40 keys"),
-        (as_if_nobody_had_left, "not the neighbours that keys and dice give me"),
-        (a_neighbour_of_the_coordinators_choice, "not the neighbours that keys and dice give me"),
-        (one_neighbour_too_few, "not the neighbours that keys and dice give me"),
-        (other_dice, "not the neighbours that keys and dice give me"),
+        (as_if_nobody_had_left, "not the neighbours that keys and public randomness give me"),
+        (
+            a_neighbour_of_the_coordinators_choice,
+            "not the neighbours that keys and public randomness give me",
+        ),
+        (one_neighbour_too_few, "not the neighbours that keys and public randomness give me"),
+        (other_dice, "not the neighbours that keys and public randomness give me"),
     ],
 )
 def test_a_graph_that_does_not_follow_from_keys_and_dice_is_refused(lie, says):
@@ -363,14 +366,17 @@ def everybody_beside_me(lie, *wanted):
         (a_mask_key_that_seals, "two neighbours have the same key"),
         (one_person_twice, "two neighbours are the same person"),
         (persons_untold, "the persons behind the keys are not told"),
-        (persons_in_another_order, "is another person than everybody was told"),
-        (a_neighbour_without_a_pass, "is another person than everybody was told"),
+        (persons_in_another_order, "is another person than everyone was told"),
+        (a_neighbour_without_a_pass, "is another person than everyone was told"),
         (persons_of_which_two_are_one, "a person is there twice"),
         (one_person_too_few, "a person is there twice"),
         (a_piece_of_a_person_too_many, "a person is there twice"),
-        (another_die, "a die was changed after it was thrown"),
-        (a_key_swapped_after_it_was_fixed, "keys were not fixed before the dice were opened"),
-        (dice_of_another_tree, "a neighbour is not among those whose dice count"),
+        (another_die, "a random contribution was changed after its commitment"),
+        (
+            a_key_swapped_after_it_was_fixed,
+            "keys were not fixed before the random contributions were opened",
+        ),
+        (dice_of_another_tree, "a neighbour is not among those whose random contributions count"),
     ],
 )
 def test_people_who_are_not_what_everybody_was_told_are_refused(lie, says):

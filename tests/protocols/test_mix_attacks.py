@@ -117,7 +117,7 @@ def test_no_second_batch_is_opened_after_a_first(monkeypatch, cascade):
     assert outcome.result is None
     assert not any(isinstance(end, KAnonymous) for end in ends.values())
     waiting = [end for name, end in ends.items() if name not in cascade["cascade"].relays]
-    assert all("to go on without it could give" in str(end) for end in waiting)
+    assert all("to go on without it could identify" in str(end) for end in waiting)
 
 
 def test_nobody_goes_on_with_a_coordinator_that_begins_again_all_the_same(monkeypatch, cascade):
@@ -239,7 +239,7 @@ def test_a_coordinator_that_is_content_with_the_second_throw_goes_on_alone(monke
     monkeypatch.setattr(commitment, "_once_coordinator", content)
     _, ends = run(MASKED, seed=SEED, parties=ONE_IN_EACH_THROW, study=FOUR_LESS)
     for name in set(NAMES) - set(ONE_IN_EACH_THROW):
-        assert "a third throw could be somebody's choice" in str(ends[name])
+        assert "a third coin flip could be someone's choice" in str(ends[name])
 
 
 def test_onions_for_other_keys_are_not_held_against_their_sender():
@@ -345,7 +345,7 @@ def test_the_coordinator_does_not_choose_the_groups():
     assert outcome.result is None
     for end in ends.values():
         assert end.culprits == ("coordinator",)
-        assert "not the groups that quasi-identifiers and dice make" in str(end)
+        assert "not the groups that quasi-identifiers and the public randomness make" in str(end)
 
 
 # ── Copied onions ──────────────────────────────────────────────────────────────────────────────
@@ -498,11 +498,11 @@ def relays():
     [
         (
             lambda m, relay, _: msgspec.structs.replace(m, lost=(relay,)),
-            "there is an output although somebody was lost",
+            "there is an output although someone was lost",
         ),
         (
             lambda m, *_: msgspec.structs.replace(m, batches=(), lost=("zoe",)),
-            "somebody was lost who was not there",
+            "someone was lost who was not there",
         ),
         (
             lambda m, _, sender: MixOutput(m.previous, (), (sender,), shuffling=True),
@@ -756,4 +756,4 @@ def test_a_relay_that_passes_on_a_batch_with_a_copy_is_named(monkeypatch, relays
 
     send_one_onion(monkeypatch, liars)
     outcome, _ = run(MASKED, seed=SEED, study=FOUR_LESS, parties={relays[0]: Careless})
-    assert "passed on a batch that was not in order" in outcome.result.lost[relays[0]]
+    assert "passed on a batch that was not valid" in outcome.result.lost[relays[0]]

@@ -78,7 +78,7 @@ def test_a_relay_that_meddles_is_named_and_left_out(relays, place, meddle):
 def test_a_relay_that_refuses_a_good_batch_is_named(relays):
     bad = with_mailbox(Party, telling(Shuffled, lambda _, m: Shuffled(m.head, ())))
     outcome, ends = run(MASKED, seed=SEED, parties={relays[1]: bad}, study=FOUR_LESS)
-    expect_named(outcome, ends, relays[1], "refused a batch that was in order")
+    expect_named(outcome, ends, relays[1], "refused a batch that was valid")
 
 
 def test_a_relay_that_passes_on_too_few_is_left_out(relays):

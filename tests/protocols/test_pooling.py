@@ -137,7 +137,7 @@ def test_an_epsilon_that_rests_on_the_noise_of_others_is_never_said_without_its_
     assert found.local_withstands == 24
     assert re.search(rf"ε = 2 \(δ = .*\), on a condition\. .* This holds {IF};", price(found))
     write_results(result, tmp_path / "run")
-    assert f"whoever sees all that a party sent, {IF}" in report(tmp_path / "run")
+    assert f"someone who sees everything a party sent (local ε), {IF}" in report(tmp_path / "run")
 
     with StoredAccount.open(tmp_path / "books") as account:
         account.charge(study, (0, 0))

@@ -226,7 +226,7 @@ def test_exact_counts_are_sure_of_the_respondents(exact):
         ("mean(car)", {}, "is nominal: its answers are no numbers"),
         ("covariance(age, age)", {}, "is named twice"),
         ("logistic(car = yes, car)", {}, "it would explain itself"),
-        ("share(car = yes or car = no)", {}, "everybody meets this condition"),
+        ("share(car = yes or car = no)", {}, "everyone meets this condition"),
         ("mean(trips)", {"where": "car = blue"}, "is not one of its categories"),
         ("mean(trips)", {"level": 95}, "a confidence level lies between 0 and 1"),
         ("mean(trips)", {"weights": {}}, "holds sums, not answers of single parties"),

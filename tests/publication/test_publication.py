@@ -535,7 +535,7 @@ def test_blocks_of_rules_3_agreed_about_single_attributes_alone(tmp_path_factory
     """And these had no table."""
     folder = unpacked("rules-3", tmp_path_factory) / "blocks"
     then = read_folder(folder).file.publication
-    anew = publish_anew(folder, tmp_path_factory.mktemp("anew") / "new")
+    anew = publish_anew(folder, tmp_path_factory.mktemp("again") / "new")
     assert disagreement(shares_of(then)) > 0.01
     assert disagreement(shares_of(anew)) < 1e-12
     assert len(anew.tables) == len(then.tables) + 4
@@ -566,6 +566,19 @@ def test_releases_of_rules_4_are_verified_with_the_distances_and_losses_of_then(
     anew = publish_anew(folder, tmp_path / "new")
     assert anew.listing("masks").rows[0][2] >= 1
     assert anew.listing("moved") is not None
+
+
+@pytest.mark.parametrize("name", ["blocks", "groups", "independent", "masks", "pairs"])
+def test_folders_of_rules_5_differ_in_words_alone(name, tmp_path_factory, tmp_path):
+    """Commit 483120c wrote them."""
+    folder = unpacked("rules-5", tmp_path_factory) / name
+    claims = {claim.claim: claim for claim in verify(folder)}
+    assert claims[verification.PUBLISHED].verdict == "confirmed"
+    assert claims[verification.WORDS].verdict == "not confirmable"
+    then, now = read_folder(folder).file.publication, publish_anew(folder, tmp_path / "new")
+    assert [table.values for table in now.tables] == [table.values for table in then.tables]
+    assert [listed.rows for listed in now.listings] == [listed.rows for listed in then.listings]
+    assert verify(tmp_path / "new")
 
 
 def test_views_of_rules_3_are_verified_as_they_were_and_not_brought_to_now(
@@ -835,7 +848,7 @@ def test_what_is_disclosed_is_typed_and_costs_what_the_ledger_says(results, name
 def test_an_event_says_how_and_by_whom():
     assert ExactSum(what="sum", attributes=("a",), crowd=7).seen.endswith("total over 7 parties")
     few = ExactSum(what="sum", attributes=("a",), crowd=2, expected=1000, least=3)
-    assert few.seen == "by everybody, only in a total over 3 parties or more (1,000 are expected)"
+    assert few.seen == "by everyone, only in a total over 3 parties or more (1,000 are expected)"
     assert "does not say" in Unstated().how
     assert Publication().privacy is None
 

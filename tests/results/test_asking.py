@@ -205,7 +205,7 @@ def test_what_does_not_matter_is_not_asked(folders):
     assert roundabout.share == plain.share
     assert roundabout.interval == plain.interval
     for text, says in (
-        ("a0 = v1 or a0 != v1", "everybody meets"),
+        ("a0 = v1 or a0 != v1", "everyone meets"),
         ("a0 not in (v0, v1)", "nobody"),
     ):
         with pytest.raises(InputError, match=says):

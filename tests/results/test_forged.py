@@ -180,7 +180,7 @@ def test_without_a_closing_statement_it_is_nobodys_word(forger):
     forged = forger("reports")
     forged.result["seed"] = None
     why = judged(forged.save(closed=False), "not confirmable")[v.SECRETS]
-    assert "whoever passed the folder on may have removed both" in why
+    assert "anyone who passed the folder on may have removed both" in why
 
 
 def test_nobody_confirmed_is_not_confirmed(forger):
@@ -431,7 +431,7 @@ def test_a_key_that_anybody_can_sign_for_is_noticed(forger, kind, sender):
     forged = forger("reports")
     weak = PublicIdentity(bytes([1]) + bytes(31), forged.identity(sender).public.sealing)
     forged.change(kind, sender, identity=weak)
-    assert "for which anybody could sign" in judged(forged.save(), "contradicted")[v.SIGNED]
+    assert "for which anyone could sign" in judged(forged.save(), "contradicted")[v.SIGNED]
 
 
 def test_a_roster_of_another_attempt_is_noticed(forger):
@@ -457,7 +457,7 @@ def test_those_who_are_excluded_are_those_who_were_left_out(forger, name):
     others = (msgspec.structs.replace(exclusion, name=name),) if name else ()
     with_roster(forged, excluded=others)
     people["absent"] = [people["absent"][0] | {"party": name}] if name else []
-    why = "somebody is in it and excluded" if name else "those it excludes are not those who were"
+    why = "someone is in it and excluded" if name else "those it excludes are not those who were"
     contradicted(forged.save(), v.ROSTER, why)
 
 
@@ -572,7 +572,9 @@ def test_a_verdict_on_another_result_is_noticed(forger):
 def test_an_announcement_that_does_not_follow_is_noticed(forger):
     forged = forger("reports")
     forged.change(AnswersTaken, digest=bytes(32))
-    contradicted(forged.save(), v.REPLAY, "it does not follow from the messages before it")
+    contradicted(
+        forged.save(), v.REPLAY, "it differs from what replaying the earlier messages gives"
+    )
 
 
 def test_an_announcement_by_a_party_is_noticed(forger):

@@ -152,7 +152,7 @@ def test_without_a_closing_statement_the_folder_holds_all_the_same(tmp_path):
     closed = claims[CLOSED]
     assert closed.verdict == "not confirmable"
     assert "by a party that was given none" in closed.why
-    anew = publish_anew(tmp_path / "mine", tmp_path / "anew")
+    anew = publish_anew(tmp_path / "mine", tmp_path / "again")
     assert anew.tables == read_folder(tmp_path / "mine").file.publication.tables
 
 

@@ -172,7 +172,7 @@ def test_what_was_found_comes_first_and_is_said_in_sentences(tmp_path):
     write_results(run_study(scenario, transport="memory", seed=2), tmp_path / "run")
     text = report(tmp_path / "run")
     heads = re.findall(r'<h2 id="s\d+">([^<]*)</h2>', text)
-    first = ["What was found", "How strongly each pair of answers depends on each other", TABLES]
+    first = ["What was found", "Association between attributes", TABLES]
     assert heads[:3] == first
     assert heads.index("Who took part") > heads.index(TABLES)
     assert [*re.findall(r'<a href="#s\d+">([^<]*)</a>', text)] == heads

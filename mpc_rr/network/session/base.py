@@ -184,8 +184,8 @@ class MailboxSession:
         """The parcels of a bundle that must hold exactly one for each of ``holders``."""
         bundle = decode(opened.envelope.body, Bundle)
         if set(bundle.parcels) != set(holders):
-            raise ValueError("it does not hold one parcel for each party")
+            raise ValueError("it does not hold one sealed message for each party")
         most = self.mailbox.size_limit // max(len(self.parties), 1)
         if any(len(parcel) > most for parcel in bundle.parcels.values()):
-            raise ValueError(f"a parcel is longer than {most} bytes")
+            raise ValueError(f"a sealed message is longer than {most} bytes")
         return bundle.parcels

@@ -62,7 +62,7 @@ def check_enough(
 def _why(faulty: Mapping[str, str]) -> str:
     if not faulty:
         return ""
-    return f", or not in order ({len(faulty)} of them: {next(iter(faulty.values()))})"
+    return f", or were invalid ({len(faulty)} of them: {next(iter(faulty.values()))})"
 
 
 RULES = 6
@@ -76,10 +76,11 @@ about all they share, and shares of single attributes are published with them; a
 from full reports or views is counted in one weighted population; and views are drawn by weights.
 Since 5, distances between records are not rounded in small studies, and losses and risks of groups
 and masks are those of what is really published. Since 6, studies by blocks publish the shares that
-were known least after each block, and when paper 002's rule of convergence would have stopped; and
-how many gave no answer is that of the published tables.
-Where a rule or a published sentence changes, this goes up, and what older folders hold in other
-words is no contradiction."""
+were known least after each block, and when paper 002's rule of convergence would have stopped; how
+many gave no answer is that of the published tables; and sentences are said in plainer words, and of
+two answers that one person gave together only where answers are counted together. Where a rule or a
+published sentence changes, this goes up, and what older folders hold in other words is no
+contradiction."""
 
 
 class CoordinatorSession(ABC):

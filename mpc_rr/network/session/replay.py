@@ -202,7 +202,7 @@ class ReplaySession(CoordinatorSession):
     async def confided(self, kind: type[M], *, check: Check[M] | None = None) -> dict[str, M]:  # noqa: ARG002
         """What was confided is in no transcript; only what was made of it is."""
         raise DoesNotHold(
-            f"transcript.jsonl: step {kind.step!r} was confided to the coordinator alone, so what "
+            f"transcript.jsonl: step {kind.step!r} was sent to the coordinator alone, so what "
             "follows from it cannot be checked"
         )
 
@@ -213,7 +213,7 @@ class ReplaySession(CoordinatorSession):
         """What was announced must be what follows."""
         line, recorded = self.transcript.announced(self.name, type(message))
         if encode(recorded) != encode(message):
-            raise line.wrong("it does not follow from the messages before it")
+            raise line.wrong("it differs from what replaying the earlier messages gives")
 
     async def announce_made(
         self,

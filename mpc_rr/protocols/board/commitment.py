@@ -84,7 +84,10 @@ async def commit_party(
     if not thrown.complete:
         thrown = await _once_party(session.sub(SECOND_THROW), board, {})
     if not thrown.complete:
-        raise Refused("dice were not opened twice; a third throw could be somebody's choice")
+        raise Refused(
+            "random contributions were not opened twice; a third coin flip could be someone's "
+            "choice"
+        )
     return opened.values(board), thrown.seed(session.context)
 
 
@@ -144,8 +147,8 @@ async def commit_coordinator(
         thrown = await _once_coordinator(session.sub(SECOND_THROW), board, ())
     if not thrown.complete:
         raise Dropout(
-            f"{listing(board.lost)} did not open what they had {COMMITTED}, in two throws of the "
-            "dice; a third could be somebody's choice",
+            f"{listing(board.lost)} did not open what they had {COMMITTED}, in two coin flips; a "
+            "third could be someone's choice",
             board.lost,
         )
     check_enough_present(session, board)

@@ -169,13 +169,13 @@ class _Stage:
         if twice and self.fixed:  # nobody could have seen the other's before
             blamed |= dict.fromkeys(twice, f"{Onions.step}: its onion is there twice")
         if (blamed or twice) and said.batches:
-            blamed[self.relay] = f"{Shuffled.step}: it passed on a batch that was not in order"
+            blamed[self.relay] = f"{Shuffled.step}: it passed on a batch that was not valid"
         if blamed:
             return blamed
         if twice:
             raise _Copied
         if not said.batches:
-            return {self.relay: f"{Shuffled.step}: it refused a batch that was in order"}
+            return {self.relay: f"{Shuffled.step}: it refused a batch that was valid"}
         out = self._items(said)
         if any(Counter(a) != Counter(b) for a, b in zip(out, self.inner, strict=True)):
             return {self.relay: f"{Shuffled.step}: it passed on other messages than it was given"}

@@ -309,11 +309,11 @@ def _in_output(cascade: Cascade, output: MixOutput) -> list[set[bytes]]:
 def _check_output(board: Board, cascade: Cascade, said: MixOutput) -> None:
     board.follows(said)
     if said.batches and said.lost:
-        raise ValueError("there is an output although somebody was lost")
+        raise ValueError("there is an output although someone was lost")
     if said.batches:
         cascade.check_sizes(said.batches, len(cascade.relays))
     elif not set(said.lost) <= set(cascade.senders):
-        raise ValueError("somebody was lost who was not there")
+        raise ValueError("someone was lost who was not there")
     if said.shuffling and (len(said.lost) != 1 or said.lost[0] not in cascade.relays):
         raise ValueError("only a relay, and one at a time, can be lost when it shuffles")
 
@@ -374,7 +374,7 @@ async def _blame_party(
         if not output.failed:
             raise Refused(
                 f"the coordinator does not show that {gone[0]} gave this batch up; to go on "
-                "without it could give somebody away"
+                "without it could identify someone"
             )
         return GivenUp()
     if not output.failed and not case.complaining:
@@ -533,7 +533,7 @@ async def _blame_coordinator(
     if gone and not output.failed:
         raise Dropout(
             f"{gone[0]} did not show in time that it gave its batch up; to go on without it could "
-            "give somebody away",
+            "identify someone",
             gone,
         )
     if gone or not (output.failed or case.complaining):

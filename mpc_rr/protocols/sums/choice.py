@@ -274,7 +274,7 @@ class Summing(StudyProtocol, frozen=True):
             seat = await set_up_party(session.sub("enrolment"), self.options_in(session))
             if seat.plan.others < least_others:
                 raise Refused(
-                    f"so many have left that a malicious coordinator could have my vector among "
+                    "too many have left: a malicious coordinator could have my vector among "
                     f"{seat.plan.others} others; {least_others} are needed; it was not sent"
                 )
             masked = await masked_sum_party(

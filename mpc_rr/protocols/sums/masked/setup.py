@@ -151,7 +151,7 @@ class KeysFixed(Message, frozen=True):
         for at, entry in entries.items():
             person = self.persons[at * PERSON_BYTES : (at + 1) * PERSON_BYTES]
             if entry.shown is None or entry.shown.person != person:
-                raise ValueError(f"{entry.name} is another person than everybody was told")
+                raise ValueError(f"{entry.name} is another person than everyone was told")
 
     def _check_all_differ(self, leaves: int) -> bool:
         told = range(0, len(self.persons), PERSON_BYTES)
@@ -166,7 +166,9 @@ class Die(Message, frozen=True):
 
     step: ClassVar[str] = "die"
     reveals: ClassVar[bool] = False
-    doing: ClassVar[str] = "parties open their dice, which draw the graph of neighbours"
+    doing: ClassVar[str] = (
+        "parties open their random contributions, which draw the graph of neighbours"
+    )
     die: bytes
 
 
@@ -313,20 +315,22 @@ def _check_neighbourhood(
     degree = options.plan(told.nodes, session.most).degree
     graph = _graph(fixed, told.dice_root, told.nodes, degree)
     if set(players) != {number, *graph.neighbours(number).tolist()}:
-        raise ValueError("these are not the neighbours that keys and dice give me")
+        raise ValueError("these are not the neighbours that keys and public randomness give me")
     in_order = [players[k] for k in sorted(players)]
     if any(b.at <= a.at or b.entry.name <= a.entry.name for a, b in itertools.pairwise(in_order)):
         raise ValueError("a party stands twice in the graph")
     _check_different_people(session, [player.entry for player in in_order])
     if any(_die_hash(player.die) != player.entry.die_hash for player in in_order):
-        raise ValueError("a die was changed after it was thrown")
+        raise ValueError("a random contribution was changed after its commitment")
     keys = {player.at: _encoded(player.entry) for player in in_order}
     fixed.check_persons(session, {player.at: player.entry for player in in_order}, told.keys)
     if root_of(keys, told.keys, told.keys_proof) != fixed.root:
-        raise ValueError("a neighbour's keys were not fixed before the dice were opened")
+        raise ValueError(
+            "a neighbour's keys were not fixed before the random contributions were opened"
+        )
     dice = {k: _encoded(player) for k, player in players.items()}
     if root_of(dice, told.nodes, told.dice_proof) != told.dice_root:
-        raise ValueError("a neighbour is not among those whose dice count")
+        raise ValueError("a neighbour is not among those whose random contributions count")
 
 
 def _check_different_people(session: PartySession, entries: Sequence[Entry]) -> None:
