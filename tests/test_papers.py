@@ -36,7 +36,7 @@ RUNS = {"002": "block_survey", "004": "hidden_in_groups"}
 PLAYED = {
     ("002", "§"): "block_aggregation",
     ("004", "§5"): "collaborative_k_anonymity",
-    ("004", "§6"): "collaborative_masking",
+    ("004", "§6 Protocol 2"): "collaborative_masking",
 }
 """Which protocol the studies of a paper's rows play, by how the rows begin."""
 PEOPLE = "age,sex,smokes\n" + "".join(

@@ -56,7 +56,7 @@ def _answered_no(url: BrokerUrl, error: MqttConnectError) -> BrokerError:
     if code in BAD_CREDENTIALS and url.user in INVITATIONS:
         return BrokerRefusal(
             f"the broker at {url.where} does not accept the invitation in this address: it is of "
-            "another broker, or of keys that it no longer has; ask for the address anew"
+            "another broker, or of keys that it no longer has; ask for the address again"
         )
     if code in BAD_CREDENTIALS:
         return BrokerRefusal(

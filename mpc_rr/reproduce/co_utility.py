@@ -50,7 +50,7 @@ WHAT = {
     OVERDO: "report truthfully, but masked so that the masked value tells nothing",
     REFUSE: "do not take part (and get the data only if they are for all)",
     FREE_RIDE: "take part with invented confidential values",
-    DEVIATE: "report truthfully, and tell everybody which values are one's own",
+    DEVIATE: "report truthfully, and tell all others which values are one's own",
 }
 INTERESTS = (0.0, 0.5, 1.0)
 CONCERNS = (0.0, 0.01, 0.1, 1.0)
@@ -478,7 +478,7 @@ class CoUtility:
 
     def _of_grid(self, *, for_all: bool) -> str:
         cells = [r for r in self.replies if r.for_all == for_all and r.interest and r.concern]
-        whose = "everybody gets the data" if for_all else "only participants get the data"
+        whose = "all people get the data" if for_all else "only participants get the data"
         parts = []
         for verdict, words in (
             (Verdict.HOLDS, "the best reply in {}"),
@@ -507,8 +507,8 @@ class CoUtility:
             )
         return (
             "Definition 2 holds as it is written: no message and no attack takes preferences, so "
-            f"with strategies fixed another's move nothing; {len(self.runs)} replays gave the very "
-            "same. They act through what is played: if Bob comes to care for privacy alone, and "
+            f"with strategies fixed another's move nothing; {len(self.runs)} replays gave "
+            "the same. They act through what is played: if Bob comes to care for privacy alone, and "
             f"turns to what exposes him least ({self.suits_privacy}), Ann's "
             f"accuracy moves by {in_words(self.moved_by_bob()[0])} and her exposure by "
             f"{in_words(self.moved_by_bob()[1])}."

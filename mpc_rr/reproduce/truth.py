@@ -14,7 +14,7 @@ OF_TABLES = {"Table 4": (0.5, 0.25), "Table 5": (0.4, 0.35), "Table 6": (0.5, 0.
 """p and ε as they are printed."""
 OURS = (
     "Printed: Eq. 6, ε = ln(1/(1 − p)). Ours: what one answer costs while the table shown is "
-    "uniform, ln(1 + p·cells/(1 − p)); it rises without bound as a cell of that table goes to 0."
+    "uniform, ln(1 + p·cells/(1 − p)); it goes to infinity as a cell of that table goes to 0."
 )
 
 

@@ -45,7 +45,7 @@ def _strategies(found: CoUtility) -> Table:
 
 
 def _replies(found: CoUtility, *, for_all: bool) -> Table:
-    whose = "everybody gets the data" if for_all else "only participants get the data"
+    whose = "all people get the data" if for_all else "only participants get the data"
     table = _table(f"Is following Ann's best reply if {whose}?")
     table.add_column("interest \\ concern")
     for concern in CONCERNS:

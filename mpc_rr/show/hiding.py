@@ -130,8 +130,8 @@ def groups_advice(plan: GroupsPlan) -> Iterator[str]:
     curator = plan.way(hiding.CURATOR, plan.k)
     if curator is not None:
         yield (
-            f"Whoever collects links {_percent(curator.figure('collector'))} of the people if "
-            f"trusted with the records as they are, and {linked} here."
+            f"A curator links {_percent(curator.figure('collector'))} of the people if "
+            f"trusted with the records as they are, and a coordinator {linked} here."
         )
     yield from _left_out(plan)
 
@@ -188,7 +188,7 @@ def _how(people: int, pilot: int, populations: int, asked: int) -> Iterator[str]
             "these draws, which may share people."
         )
     if people < asked:
-        yield f"The study would have {asked:,} people: what so many would lose was not measured."
+        yield f"The study would have {asked:,} people: what that many would lose was not measured."
 
 
 # ── Masks ──────────────────────────────────────────────────────────────────────────────────────
@@ -215,7 +215,7 @@ def show_masks(console: Console, plan: MasksPlan) -> None:
 def _masks(name: str, recommended: str, ways: Sequence[masking.Way]) -> Table:
     table = _table(
         f"{escape(name)} in this study", "mask", "% moved\nin rank", "rank cor-\nrelation",
-        "relations\noff by", "% guessed", "fewest\nleft", "% given\naway",
+        "relations\noff by", "% guessed", "fewest\nleft", "% identi-\nfied",
     )  # fmt: skip
     for way in ways:
         words = f"[bold]{way.mask}[/]" if way.mask == recommended else way.mask

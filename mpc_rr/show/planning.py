@@ -74,7 +74,7 @@ def advice(plan: Plan) -> Iterator[str]:
     best = plan.recommended
     if plan.simulated < plan.n:
         yield (
-            f"This is advice for {plan.simulated:,} people: so many were simulated. With all "
+            f"This is advice for {plan.simulated:,} people: no more were simulated. With all "
             f"{plan.n:,}, designs that publish tables gain more than shares of single answers do; "
             f"--people {plan.n} tries that."
         )

@@ -110,13 +110,13 @@ def show_venue(console: Console, broker: BrokerUrl, coordinator: str) -> None:
     console.print(indented(console, f"coordinator: {coordinator}"))
     _tell(
         console,
-        "Whoever can alter your invitation can alter these. If it came by a way that others can "
-        "write to, compare them with what whoever asks you says elsewhere.",
+        "Anyone who can alter your invitation can alter these. If it came by a way that others can "
+        "write to, compare them with what the study team says elsewhere.",
     )
     if any(node.exposed for node in broker.nodes):
         _tell(
             console,
-            "There is no TLS on the way: whoever is on it sees that you take part, and can read "
+            "There is no TLS on the way: anyone on it sees that you take part, and can read "
             "what is not sealed.",
             "Warning",
         )

@@ -25,7 +25,7 @@ class Looks(StrEnum):
     CODE = "it numbers people or tells them apart, one value for each"
     DATE = "it holds dates or times; ask for a year or an age group instead"
     FREE_TEXT = "it holds free text"
-    PLACE = "a postcode narrows down who somebody is; ask for a region, or its first digit, instead"
+    PLACE = "a postcode narrows down who a person is; ask for a region, or its first digit, instead"
 
 
 _PERSON = re.compile(

@@ -220,7 +220,7 @@ def test_a_postcode_is_no_number_and_is_left_out(tmp_path, header):
     cells = [f"{k * 997:05}" for k in range(60)]
     found, _ = drafted(tmp_path, header, cells)
     assert [asked.name for asked in found.asked] == ["half"]
-    assert found.left_out[header].startswith("a postcode narrows down who somebody is")
+    assert found.left_out[header].startswith("a postcode narrows down who a person is")
     region = [text[:1] for text in cells]
     found, _ = drafted(tmp_path, header, region)
     assert found.asked[0].kind.ordinal
