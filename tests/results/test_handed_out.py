@@ -45,7 +45,14 @@ from mpc_rr.results.closing import close, for_parties
 from mpc_rr.results.folder import party_result, read_folder, receipt_file, write_results
 from mpc_rr.results.handed_out import whole_result, without_it
 from mpc_rr.results.run import StudyResult
-from mpc_rr.results.verification import CLOSED, STATED_TO_PARTIES, claims_of, publish_anew, verify
+from mpc_rr.results.verification import (
+    CLOSED,
+    RECEIPTS_HERE,
+    STATED_TO_PARTIES,
+    claims_of,
+    publish_anew,
+    verify,
+)
 
 ASKER, OTHER = "party-01", "party-02"
 PROTOCOLS = {
@@ -138,8 +145,8 @@ def test_in_every_protocol_a_party_gets_what_the_coordinator_has(name, tmp_path)
     assert ask(tmp_path / "mine", question) == ask(tmp_path / "theirs", question)
     claims = {claim.claim: claim for claim in verify(tmp_path / "mine")}
     assert claims[STATED_TO_PARTIES].verdict == "confirmed"
-    (receipt,) = [c for c in claims.values() if "receipt.jsonl" in c.claim]
-    assert receipt.why.startswith("not checked: a party's receipt")
+    assert claims[RECEIPTS_HERE].verdict == "confirmed"
+    assert claims[RECEIPTS_HERE].why.startswith("one receipt, ")
     verify(tmp_path / "mine", tmp_path / "mine" / "receipt.jsonl")
 
 
