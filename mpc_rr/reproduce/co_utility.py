@@ -507,8 +507,8 @@ class CoUtility:
             )
         return (
             "Definition 2 holds as it is written: no message and no attack takes preferences, so "
-            f"with strategies fixed another's move nothing; {len(self.runs)} replays gave "
-            "the same. They act through what is played: if Bob comes to care for privacy alone, and "
+            f"with strategies fixed another's move nothing; {len(self.runs)} replays gave the "
+            "same. They act through what is played: if Bob comes to care for privacy alone, and "
             f"turns to what exposes him least ({self.suits_privacy}), Ann's "
             f"accuracy moves by {in_words(self.moved_by_bob()[0])} and her exposure by "
             f"{in_words(self.moved_by_bob()[1])}."
