@@ -93,7 +93,7 @@ def test_the_file_of_the_page_goes_through_every_command(mean, nats, way):
         assert found(json.loads(out)) == MEAN
     for folder in ("memory", "mqtt", "hosts", "real"):
         said = call("verify", folder)
-        assert "confirmed: the protocol, run again on the recorded messages, ends with the" in said
+        assert "confirmed: replaying the recorded messages gives the same result" in said
         assert "confirmed: the coordinator closed the run with this transcript" in said
     call("verify", "real", "--receipt", "mine/receipt.jsonl")
 

@@ -34,7 +34,7 @@ class Headcounts(mpc_rr.Ending, frozen=True):
         lines = [f"{c},{k}\n" for c, k in zip(attribute.categories, self.counts, strict=True)]
         text = "answer,heads\n" + "".join(lines)
         draft.sheets.append(mpc_rr.Sheet.of("heads.csv", "how many answered what", text))
-        draft.warn("every answer was told to everyone.")
+        draft.warn("every answer was told to everybody.")
         with draft.part("the impossible part"):
             raise ArithmeticError("it is impossible")
         return draft.publication()
