@@ -93,12 +93,36 @@ class Proof:
     """Words that are in every honest verdict on such deeds, and in none on others."""
 
 
+class Patience:
+    """For how long to wait, also if news interrupts it; once more if this process was cut off."""
+
+    def __init__(self, timeout_s: float, *, timer: bool = False) -> None:
+        self.timeout_s, self.anew_s = timeout_s, 0.0
+        self.started = self.since = asyncio.get_running_loop().time()
+        """Since when in all, and since when the wait that goes on now."""
+        self.may_begin_anew = not timer
+        """Once; then for ``anew_s``."""
+
+    @property
+    def ends(self) -> float:
+        """When it ends at the latest."""
+        return self.since + (self.anew_s or self.timeout_s)
+
+    @property
+    def waited_s(self) -> float:
+        """For how long, when it has ended."""
+        return self.timeout_s + self.anew_s
+
+    def begin_anew(self) -> None:
+        """Wait once more: who is missing may have spoken, and is asked again."""
+        self.may_begin_anew, self.anew_s = False, ANEW * self.timeout_s
+        self.since = asyncio.get_running_loop().time()
+
+
 class _Wait:
     """What `collect` is waiting for now."""
 
-    def __init__(
-        self, session: str, step: str, senders: Iterable[str], *, timer: bool = False
-    ) -> None:
+    def __init__(self, session: str, step: str, senders: Iterable[str], patience: Patience) -> None:
         self.session, self.step = session, step
         self.wanted = tuple(senders)
         self.missing = dict.fromkeys(self.wanted)
@@ -106,8 +130,7 @@ class _Wait:
         self.started = self.latest = asyncio.get_running_loop().time()
         self.asked_at = self.tried_at = self.started
         """When the missing were last asked, and when it was last thought of."""
-        self.may_begin_anew, self.anew_s, self.since = not timer, 0.0, self.started
-        """Once; then for so long, and since when."""
+        self.patience = patience
         self.before_news = False
         """Whether what has come is taken even if there is news."""
         self.spared, self.stragglers_s = 0, math.inf
@@ -132,16 +155,17 @@ class _Wait:
         few = 0 < len(self.missing) <= self.spared
         return min(pause_s, self.stragglers_s / 3) if few else pause_s
 
-    def deadline(self, timeout_s: float) -> float:
+    @property
+    def deadline(self) -> float:
         """When this wait ends at the latest, as things stand."""
-        last = self.since + (self.anew_s or timeout_s)
+        last = self.patience.ends
         enough = 0 < len(self.missing) <= self.spared
         return min(last, self.latest + self.stragglers_s) if enough else last
 
-    def begin_anew(self, timeout_s: float, now: float) -> None:
-        """Wait once more: who is missing may have spoken, and is asked again."""
-        self.may_begin_anew, self.anew_s = False, ANEW * timeout_s
-        self.since = self.latest = now
+    def begin_anew(self) -> None:
+        """Wait once more."""
+        self.patience.begin_anew()
+        self.latest = self.patience.since
 
 
 class Mailbox:
@@ -285,7 +309,7 @@ class Mailbox:
         session: str,
         step: str,
         senders: Iterable[str],
-        timeout_s: float,
+        timeout_s: float | Patience,
         *,
         fewest: int = 0,
         stragglers_s: float = math.inf,
@@ -296,14 +320,15 @@ class Mailbox:
         Once ``fewest`` are there, wait for the rest only ``stragglers_s`` after the latest.
         """
         self.last_wait = (session, step)
-        wait = _Wait(session, step, senders)
+        patience = timeout_s if isinstance(timeout_s, Patience) else Patience(timeout_s)
+        wait = _Wait(session, step, senders, patience)
         wait.before_news = before_news
         wait.spared, wait.stragglers_s = max(len(wait.wanted) - fewest, 0), stragglers_s
         for sender in wait.wanted:
             if (session, step, sender) in self._filed:
                 wait.missing.pop(sender)
         try:
-            await self._until_done(wait, timeout_s)
+            await self._until_done(wait)
         finally:
             seconds = asyncio.get_running_loop().time() - wait.started
             self.round_seconds[session, step] += seconds
@@ -326,7 +351,8 @@ class Mailbox:
 
         A party that knows its coordinator asks it for ``step`` meanwhile.
         """
-        await self._until_done(_Wait(session, step, (COORDINATOR,), timer=True), timeout_s)
+        patience = Patience(timeout_s, timer=True)
+        await self._until_done(_Wait(session, step, (COORDINATOR,), patience))
 
     def interrupt(self, news: Exception, *, before_others: bool = False) -> None:
         """Raise ``news`` in the coroutine that waits, now or when it next waits."""
@@ -409,7 +435,7 @@ class Mailbox:
             return ("", 0, 0)
         return (wait.step, len(wait.wanted) - len(wait.missing), len(wait.wanted))
 
-    async def _until_done(self, wait: _Wait, timeout_s: float) -> None:
+    async def _until_done(self, wait: _Wait) -> None:
         loop = asyncio.get_running_loop()
         self._wait = wait
         try:
@@ -420,13 +446,14 @@ class Mailbox:
                     raise self._news.popleft()
                 if not wait.missing:
                     return
-                left_s = wait.deadline(timeout_s) - loop.time()
+                left_s = wait.deadline - loop.time()
                 if left_s <= CLOCK_STEP_S:
-                    if wait.may_begin_anew and self.transport.cut_off(wait.since) is not None:
-                        wait.begin_anew(timeout_s, loop.time())
+                    patience = wait.patience
+                    if patience.may_begin_anew and self.transport.cut_off(patience.since):
+                        wait.begin_anew()
                         continue
                     raise self.silence(
-                        wait.missing, wait.step, timeout_s + wait.anew_s, wait.started, wait.since
+                        wait.missing, wait.step, patience.waited_s, patience.started, patience.since
                     )
                 quiet_s = wait.ask_at(self.ask_again_s) - loop.time()
                 if quiet_s <= CLOCK_STEP_S:

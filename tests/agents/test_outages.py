@@ -3,11 +3,13 @@
 import asyncio
 
 import pytest
-from helpers import make_study, random_records, simulate
+from helpers import make_study, random_records, simulate, with_mailbox
 
-from mpc_rr.errors import Dropout, Refused
+from mpc_rr.agents.coordinator import Coordinator
+from mpc_rr.errors import Dropout, Misconduct, Refused
 from mpc_rr.network.envelope import COORDINATOR, Envelope, SignedEnvelope, decode
 from mpc_rr.network.lifecycle import RosterSeen
+from mpc_rr.network.mailbox import Mailbox
 from mpc_rr.network.memory import MemoryNetwork, MemoryTransport
 from mpc_rr.protocols.rr_independent import RRIndependent
 from mpc_rr.publication.ending import Ending
@@ -63,10 +65,30 @@ class Cutting(MemoryNetwork):
         super().carry(sender, target, raw)
 
 
-def play(who, step, **study):
+def play(who, step, agents=None, **study):
     network = Cutting(who, step)
     study = make_study(6, (2, 2), minimum=3, lobby_s=30.0, round_s=ROUND_S, **study)
-    return simulate(study, RECORDS, network=network)
+    return simulate(study, RECORDS, network=network, **(agents or {}))
+
+
+class Interrupted(Mailbox):
+    """Hears of one party's misconduct while it waits once more."""
+
+    async def await_all(self, session, step, *args, **how):
+        if step == "answer" and not self.round_seconds:
+            news = Misconduct("party-1 broke the protocol", ("party-1",))
+            asyncio.get_running_loop().call_later(ROUND_S + 0.01, self.interrupt, news)
+        await super().await_all(session, step, *args, **how)
+
+
+def test_news_in_a_wait_do_not_make_an_outage_forgotten():
+    """The wait began again without the outage: all who had not been heard were culprits."""
+    outcome, _ = play(
+        {COORDINATOR: 9.95}, "answer", {"coordinator": with_mailbox(Coordinator, Interrupted)},
+        protocol=RRIndependent(keep=0.6),
+    )  # fmt: skip
+    assert outcome.culprits in ((), ("party-1",))
+    assert outcome.result.n == 5
 
 
 @pytest.mark.parametrize("protocol", [None, RRIndependent(keep=0.6)])

@@ -9,7 +9,7 @@ from mpc_rr.crypto.admission import Pass
 from mpc_rr.crypto.identity import PublicIdentity
 from mpc_rr.errors import Dropout, Misconduct, StudyError, Unheard, one_line
 from mpc_rr.network.envelope import EVERYONE, Bundle, M, Message
-from mpc_rr.network.mailbox import Mailbox, Watched
+from mpc_rr.network.mailbox import Mailbox, Patience, Watched
 from mpc_rr.network.sealed import Opened
 from mpc_rr.network.session.base import Check, Limits, MailboxSession, NoReturn
 from mpc_rr.network.session.coordinator import CoordinatorSession, Gathered, check_enough
@@ -50,16 +50,15 @@ class LiveSession(MailboxSession, CoordinatorSession):
     ) -> Gathered[M]:
         """Serve a `PartySession.report`: take what comes from these parties until the deadline."""
         self._before_awaiting(kind)
-        box, deadline = self.mailbox, self.mailbox.now() + self.limits.round_s
+        box, patience = self.mailbox, Patience(self.limits.round_s)
         asked = [p for p in self.parties if senders is None or p in senders]
         faulty: dict[str, str] = {}
         silent: set[str] = set()
         unheard: Unheard | None = None
         while waiting := [p for p in asked if p not in faulty and p not in silent]:
             try:
-                left_s = max(deadline - box.now(), 0)
                 await box.await_all(
-                    self.name, kind.step, waiting, left_s,
+                    self.name, kind.step, waiting, patience,
                     fewest=self.fewest, stragglers_s=self.limits.stragglers_s,
                 )  # fmt: skip
                 break
