@@ -167,7 +167,6 @@ NOT_RUN = {
     },
     "docs/brokers.md": {"mpc-rr broker": SERVERS},
     "docs/export.md": {
-        "mpc-rr export run --out data --parquet": "pyarrow is not installed with the tests",
         "Rscript": "R is not installed with the tests",
     },
     "docs/index.md": {"pip install .": "tests/test_wheel.py installs it"},

@@ -170,7 +170,7 @@ class Register:
         asked = (self.key.public, study.digest, public, signature)
         if not (requested(*asked) or requested(*asked, name)):
             raise InputError(
-                "--request does not show that anyone who asks has this key: it was made for "
+                "--request does not show that the person who asks has this key: it was made for "
                 "another study, another version of its file, another registrar or a person of "
                 "another name (mpc-rr enrol --person), or was changed on the way"
             )

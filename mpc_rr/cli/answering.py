@@ -127,8 +127,8 @@ def answer(
         )
         if invited.credential is not None:
             note(
-                "anyone who made this invitation knows which of the study's messages are yours, "
-                "and could take part in your name"
+                "the person who made this invitation knows which of the study's messages are "
+                "yours, and could take part in your name"
             )
         show_venue(messages(), url, invited.coordinator)
         if not yes:

@@ -130,7 +130,7 @@ def invite(
             )
         if made:
             note(
-                "these files are secrets, and anyone who made them could take part in these "
+                "these files are secrets, and the person who made them could take part in these "
                 "people's names; people who make their own pass (mpc-rr enrol) need not trust "
                 "anyone with that"
             )

@@ -69,7 +69,10 @@ def plan(
     ] = False,
     populations: Annotated[
         int | None,
-        typer.Option(help="Simulated populations for each strength of dependence (2 to 8)."),
+        typer.Option(
+            help="Simulated populations for each strength of dependence (2 to 8; of "
+            "groups or masks, in all)."
+        ),
     ] = None,
     people: Annotated[
         int | None,
@@ -222,7 +225,7 @@ def _pilot(
     if len(records) < least:
         raise DataError(
             f"{whose} has {len(records)} of the {least} records that a pilot needs at least"
-            + (", for two groups" if least < LEAST_PILOT else WHY_SO_MANY)
+            + ("" if least < LEAST_PILOT else WHY_SO_MANY)
         )
     return np.array(records, dtype=np.int64)
 

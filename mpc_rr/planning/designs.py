@@ -1,7 +1,7 @@
 """What may be asked at a budget: designs that all spend the same ε a record, the simplest first.
 
 A design is a protocol with its options, as a study file would name it. Three stand beside these
-that no study file can name: to ask nobody (`NOBODY`) and to publish the shares of single answers
+that no study file can name: to ask nobody (`ASK_NOBODY`) and to publish the shares of single answers
 alone (`MARGINS`), against which all others must pay; and clusters that are known beforehand.
 """
 
@@ -40,9 +40,9 @@ from mpc_rr.protocols.rr_views import RRViews
 from mpc_rr.publication.ending import Setting
 from mpc_rr.schema import Attribute, Schema
 
-NOBODY = "nobody asked"
+ASK_NOBODY = "nobody asked"
 MARGINS = "margins alone"
-WITHOUT_TABLES = frozenset({NOBODY, MARGINS})
+WITHOUT_TABLES = frozenset({ASK_NOBODY, MARGINS})
 """These publish no tables of two answers."""
 WIDEST = 3
 """Views of two and of so many attributes are tried, besides those that promise most."""
@@ -182,7 +182,7 @@ def _views_to_try(setting: Setting, epsilon: float) -> list[int | None]:
 
 def nobody_asked() -> PlannedDesign:
     """All answers are taken to be as common as each other; that costs nobody anything."""
-    return PlannedDesign(NOBODY, "nothing; equal shares", 0.0, 0.0, of_nobody, beta=1.0)
+    return PlannedDesign(ASK_NOBODY, "nothing; equal shares", 0.0, 0.0, of_nobody, beta=1.0)
 
 
 def margins_alone(schema: Schema, epsilon: float) -> PlannedDesign:

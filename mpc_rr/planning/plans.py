@@ -28,8 +28,8 @@ from mpc_rr.planning.crowds import (
     simplest_of_the_best,
 )
 from mpc_rr.planning.designs import (
+    ASK_NOBODY,
     MARGINS,
-    NOBODY,
     WITHOUT_TABLES,
     BlockOptions,
     PlannedDesign,
@@ -116,7 +116,7 @@ class Plan:
     @property
     def nobody(self) -> Outlook:
         """What is known before anybody is asked."""
-        return next(found for found in self.outlooks if found.name == NOBODY)
+        return next(found for found in self.outlooks if found.name == ASK_NOBODY)
 
     @property
     def margins(self) -> Outlook:

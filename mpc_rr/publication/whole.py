@@ -30,7 +30,7 @@ from mpc_rr.publication.told import Told
 
 NO_VERDICT = (
     "The coordinator did not say how the study ended, and was not heard of again: whether it was "
-    "finished, and whether there is a result folder, is not known here. Ask anyone who runs it."
+    "finished, and whether there is a result folder, is not known here. Ask the study team."
 )
 RESULTS = "results"
 DIGITS = 6

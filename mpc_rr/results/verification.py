@@ -139,7 +139,7 @@ NO_SEED = (
 )
 NO_SEED_UNSIGNED = (
     "result.json names no seed, but there is no closing statement in which the coordinator says "
-    "so: anyone who passed the folder on may have removed both; and it would be the coordinator's "
+    "so: someone who passed the folder on may have removed both; and it would be the coordinator's "
     "word, of its own secrets only"
 )
 SIMULATED = (
@@ -148,7 +148,7 @@ SIMULATED = (
 )
 EARLIER = (
     "result.json says that they were written by the rules and in the words of an earlier version, "
-    "which anyone who passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them "
+    "which someone who passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them "
     "again"
 )
 NO_GAPS = "without estimates of how many gave no answer, which are those of the tables now"

@@ -169,7 +169,7 @@ def _trust(found: SideBySide) -> Iterator[str]:
     if local:
         yield (
             f"Nobody must be trusted with {listing(dict.fromkeys(local), len(local))}: ε is of the "
-            "whole report, anyone who sees it."
+            "whole report, no matter who sees it."
         )
     for m in found.methods:
         if m.central:

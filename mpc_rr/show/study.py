@@ -26,8 +26,9 @@ from mpc_rr.show.wrapping import wrapped
 from mpc_rr.study.file import Scenario
 
 INDENT, HANGING = 4, 2
-MOST_PLACES = 3
 """So far from the edge others' words begin: what begins at the edge is ours."""
+MOST_PLACES = 3
+"""So many brokers of an invitation are named."""
 SETTING = re.compile(r"\[\w+(\.\w+)*\]|\w+ = |a number for relays")
 """Names something in the study file, which a respondent cannot set."""
 IN_PLAIN_WORDS = {

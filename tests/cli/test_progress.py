@@ -21,10 +21,10 @@ def test_long_work_tells_now_and_then_how_far_it_is_and_how_long_it_takes(capsys
     monkeypatch.setattr(console, "LINE_EVERY_S", 0.001)
     with progress_bar("Trying out designs") as bar:
         first = told_until(capsys, "so far")
-        assert re.match(r"mpc-rr: Trying out designs: 0 s so far\n", first)
+        assert re.match(r"mpc-rr: Trying out designs: \d+ s so far\n", first)
         bar(2, 10)
         said = told_until(capsys, "more")
-        assert re.search(r": 2 of 10, 0 s so far; at this rate these take 0 s more\n", said)
+        assert re.search(r": 2 of 10, \d+ s so far; at this rate these take \d+ s more\n", said)
 
 
 def test_the_time_that_is_left_follows_from_the_time_that_has_passed():

@@ -6,8 +6,8 @@ import pytest
 
 from mpc_rr.planning.crowds import Crowds, Effort, Outlook, Predicted, simplest_of_the_best
 from mpc_rr.planning.designs import (
+    ASK_NOBODY,
     MARGINS,
-    NOBODY,
     WITHOUT_TABLES,
     nobody_asked,
     planned_designs,
@@ -33,7 +33,7 @@ def planned(crowds):
     def made(errors):
         known = [nobody_asked(), *planned_designs(SCHEMA, 100, 4.0)[0]]
         designs = {d.name: d for d in known}
-        errors = {NOBODY: (1.0, 1.0, 1.0)} | errors
+        errors = {ASK_NOBODY: (1.0, 1.0, 1.0)} | errors
         outlooks = [
             Outlook(
                 designs[name],
@@ -124,7 +124,7 @@ def test_nobody_is_asked_for_what_is_known_before(planned):
     """At ε = .1 a plan said "Take independent", which was no nearer than equal shares."""
     found = planned(
         {
-            NOBODY: (0.74, 0.75, 0.76),
+            ASK_NOBODY: (0.74, 0.75, 0.76),
             MARGINS: (0.80, 0.80, 0.80),
             "independent": (0.76, 0.74, 0.73),
         }
