@@ -1,8 +1,9 @@
 """What may be asked at a budget: designs that all spend the same ε a record, the simplest first.
 
 A design is a protocol with its options, as a study file would name it. Three stand beside these
-that no study file can name: to ask nobody (`ASK_NOBODY`) and to publish the shares of single answers
-alone (`MARGINS`), against which all others must pay; and clusters that are known beforehand.
+that no study file can name: to ask nobody (`ASK_NOBODY`) and to publish the shares of single
+answers alone (`MARGINS`), against which all others must pay; and clusters that are known
+beforehand.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

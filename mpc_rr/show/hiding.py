@@ -258,7 +258,7 @@ def masks_advice(plan: MasksPlan, name: str, recommended: str) -> Iterator[str]:
     given = own.figure("given_away").mean
     if given:
         yield (
-            f"It gives {_percent(own.figure('given_away'))} of the people away: one value alone is "
+            f"It identifies {_percent(own.figure('given_away'))} of the people: one value alone is "
             "possible for them."
         )
     for way, who in MASKERS.items():
