@@ -5,7 +5,7 @@ they must be over enough people as a whole. The same of those who gave each numb
 gave an end of its range.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 
 def groups_to_hide(
@@ -37,6 +37,7 @@ def _enough(
     return not any(0 < total < below for total in together)
 
 
-def small_rest(gave: int, ends: Collection[int], below: int) -> bool:
+def small_rest(gave: int, ends: Iterable[int], below: int) -> bool:
     """Whether from these counts of some who gave a number a small count of the others follows."""
-    return any(0 < gave - found < below for found in (*ends, sum(ends)))
+    counts = [*ends]
+    return any(0 < gave - found < below for found in (*counts, sum(counts)))

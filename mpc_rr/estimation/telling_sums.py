@@ -8,8 +8,9 @@ possible numbers, how many gave each. And from the sum and that of squares alone
   few people only.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from mpc_rr.estimation.power_sums import Number
@@ -89,6 +90,21 @@ def _count_of(x: int, possible: range, sums: Sequence[int]) -> Fraction:
             polynomial = [a - other * b for a, b in zip(times, [*polynomial, 0], strict=True)]
             scale *= x - other
     return Fraction(sum(a * s for a, s in zip(polynomial, sums, strict=False)), scale)
+
+
+def without_ends(
+    number: Number, sums: Sequence[int], ends: Mapping[int, int]
+) -> Iterator[list[int]]:
+    """The sums over those who did not give one of the ends, or neither: they follow.
+
+    ``ends``: how many gave which, by its code; ``sums`` as in `telling`.
+    """
+    for some in range(1, len(ends) + 1):
+        for taken in itertools.combinations(ends.items(), some):
+            yield [
+                total - sum(count * (code - number.middle) ** power for code, count in taken)
+                for power, total in enumerate(sums)
+            ]
 
 
 def telling(number: Number, sums: Sequence[int], below: int) -> bool:

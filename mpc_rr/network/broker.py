@@ -169,7 +169,7 @@ def _running(
         if not _opened(addresses.parties):
             why = _last_line(_end(guard)) or "why, it does not say"
             raise BrokerError(
-                f"the embedded broker does not let anybody in at {addresses.parties.where}: {why}"
+                f"the embedded broker does not let anyone in at {addresses.parties.where}: {why}"
             )
         if not any(_bounded(addresses.parties, keys) for _ in range(KEEPER_TRIES)):
             raise BrokerError(

@@ -32,6 +32,7 @@ from mpc_rr.errors import InputError, Misconduct
 from mpc_rr.estimation.power_sums import Group, Number, Sum, SumLayout, Sums
 from mpc_rr.estimation.small_groups import groups_to_hide, small_rest
 from mpc_rr.estimation.telling_sums import telling as telling_sums
+from mpc_rr.estimation.telling_sums import without_ends
 from mpc_rr.network.envelope import Message, Way
 from mpc_rr.network.session import AnySession, Check, CoordinatorSession, PartySession
 from mpc_rr.network.vectors import Residues
@@ -135,6 +136,11 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
             )
 
     def _check_suppression(self, study: Setting, layout: SumLayout, below: int) -> None:
+        if self.fourth_powers:
+            raise InputError(
+                "fourth_powers and suppress_below exclude each other: from third and fourth powers "
+                "the numbers of those few follow who did not give an end of the range"
+            )
         if below <= layout.few:
             follow = numbers_follow(layout.few)
             raise InputError(
@@ -322,7 +328,9 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
         )
         if not confided:
             return self._ending(session, schema, total, noise)
-        published = await session.hear(PublishedSums, check=self._in_order(layout, total.n))
+        published = await session.hear(
+            PublishedSums, check=self._in_order(session, layout, total.n)
+        )
         return self._suppressed(schema, published)
 
     async def coordinator(self, session: CoordinatorSession, schema: Schema) -> NumberMoments:
@@ -342,7 +350,7 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
             sums = _checked(layout, _signed(total), total.n)
             return PublishedSums(total.n, shown_sums(layout, sums, total.n, below))
 
-        check = self._in_order(layout, None)
+        check = self._in_order(session, layout, None)
         published = await session.announce_made(PublishedSums, suppressed, check=check)
         return msgspec.structs.replace(self._suppressed(schema, published), lost=lost)
 
@@ -367,11 +375,17 @@ class ExactMoments(NoisySumming, frozen=True, tag="exact_moments"):
             grains=scaled.grains,
         )
 
-    def _in_order(self, layout: SumLayout, n: int | None) -> Check[PublishedSums]:
+    def _in_order(
+        self, session: AnySession, layout: SumLayout, n: int | None
+    ) -> Check[PublishedSums]:
         def check(message: PublishedSums) -> None:
             if n is not None and message.n != n:
                 raise ValueError(f"sums over {message.n} parties where there were {n}")
-            wrong = fault_of_shown(layout, message.sums, message.n, self.suppress_below or 0)
+            wrong = session.shared(
+                "sums that may be shown",
+                (message.sums, message.n),
+                lambda: fault_of_shown(layout, message.sums, message.n, self.suppress_below or 0),
+            )
             if wrong is not None:
                 raise ValueError(wrong)
 
@@ -480,16 +494,21 @@ def _places(cell: Sum) -> set[int]:
 def _ends_to_hide(layout: SumLayout, sums: Sums, n: int, below: int) -> set[Sum]:
     """Counts of those who gave an end of a range, where these or all others are few.
 
-    And where all counts would follow with them, but do not from the other sums.
+    And where all counts would follow with them, but do not from the other sums; or sums over the
+    others that tell.
     """
     hidden: set[Sum] = set()
     for number in layout.numbers:
-        ends = [Sum(at=(number.place, code)) for code in number.ends if layout.ends]
-        hidden |= {end for end in ends if 0 < sums[end] < below}
-        gave = layout.count(sums, layout.answered(number), n) or 0
-        shown = [sums[end] for end in ends if end not in hidden]
-        if _ends_complete(layout, number) or small_rest(gave, shown, below):
-            hidden |= set(ends)
+        ends = {code: Sum(at=(number.place, code)) for code in number.ends if layout.ends}
+        hidden |= {end for end in ends.values() if 0 < sums[end] < below}
+        shown = {code: sums[end] for code, end in ends.items() if end not in hidden}
+        added = _added_by_all(layout, sums, number, n)
+        if (
+            _ends_complete(layout, number)
+            or small_rest(added[0], shown.values(), below)
+            or any(telling_sums(number, rest, below) for rest in without_ends(number, added, shown))
+        ):
+            hidden |= set(ends.values())
     return hidden
 
 
@@ -590,10 +609,12 @@ def _fault_of_what_follows(layout: SumLayout, told: Told, n: int, below: int) ->
         hidden = [everybody - sum(parts) for everybody, *parts in zip(whole, *shown, strict=True)]
         if any(telling_sums(number, sums, below) for sums in (whole, *shown, hidden)):
             return f"the sums of {number.attribute.name!r} show single people's numbers"
-        ends = [Sum(at=(number.place, code)) for code in number.ends]
-        at_ends = [known[end] for end in ends if end in known]
+        ends = {code: Sum(at=(number.place, code)) for code in number.ends}
+        at_ends = {code: known[end] for code, end in ends.items() if end in known}
         if at_ends and _ends_complete(layout, number):
             return f"with its ends, how many gave each {number.attribute.name!r} follows"
-        if small_rest(whole[0], at_ends, below):
+        if small_rest(whole[0], at_ends.values(), below):
             return f"few gave another {number.attribute.name!r} than an end of its range"
+        if any(telling_sums(number, rest, below) for rest in without_ends(number, whole, at_ends)):
+            return f"without its ends, sums of {number.attribute.name!r} show single people's"
     return None

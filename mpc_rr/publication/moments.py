@@ -23,7 +23,7 @@ from mpc_rr.estimation.number_moments import (
     noisy_spread,
 )
 from mpc_rr.estimation.power_sums import SPREAD, Group, Number, Sum, SumLayout
-from mpc_rr.estimation.telling_sums import all_alike, few_off_an_end
+from mpc_rr.estimation.telling_sums import all_alike, few_off_an_end, without_ends
 from mpc_rr.estimation.uncertainty import ExactCounts, NoisyCounts, Uncertainty
 from mpc_rr.privacy.scaled_sums import ScaledSums
 from mpc_rr.privacy.sentences import few_people
@@ -231,6 +231,17 @@ class NumberMoments(Ending, frozen=True):
                 all_same += 1
             else:
                 all_but_few += few_off_an_end(number, people, total, squares, layout.few + 1)
+        for number in layout.numbers if layout.ends else ():
+            ends = {code: sums[Sum(at=(number.place, code))] or 0 for code in number.ends}
+            people = layout.count(sums, layout.answered(number), self.n) or 0
+            added = [people, *(sums[Sum(((number.place, p),))] or 0 for p in SPREAD)]
+            others = [*without_ends(number, added, ends)]
+            few += any(0 < rest[0] <= layout.few for rest in others)
+            all_but_few += any(
+                rest[0] > layout.few
+                and few_off_an_end(number, rest[0], rest[1], rest[2], layout.few + 1)
+                for rest in others
+            )
         alike = "people who all gave the same number: everyone's is known"
         off = (
             "people of whom all but a few gave the lowest or the highest number: what these few "

@@ -17,7 +17,13 @@ from mpc_rr.agents.roster import (
     session_name,
 )
 from mpc_rr.errors import InputError, MpcRrError, listing
-from mpc_rr.network.envelope import COORDINATOR, EVERYONE, LOBBY_SESSION, RUN_BYTES
+from mpc_rr.network.envelope import (
+    COORDINATOR,
+    EVERYONE,
+    LOBBY_SESSION,
+    RUN_BYTES,
+    is_party_name,
+)
 from mpc_rr.network.lifecycle import Invitation, Join, Opening, Roster, RosterSeen, ShowPass
 from mpc_rr.network.sealed import Rejected, read
 from mpc_rr.network.session import Limits
@@ -121,16 +127,24 @@ def check_joins(transcript: StudyTranscript) -> None:
             raise line.wrong("it belongs to another run")
     transcript.keys[COORDINATOR] = invitation.identity
     transcript.met.append(first.number)
-    passes = {} if study.registrar is None else transcript.at(LOBBY_SESSION, ShowPass.step)
+    _meet_parties(transcript)
+    if len(transcript.keys) - 1 > study.parties.count:
+        raise DoesNotHold("transcript.jsonl: more parties joined than the study has")
+
+
+def _meet_parties(transcript: StudyTranscript) -> None:
+    """Each with the key that it brings; nobody takes the coordinator's place."""
+    registrar = transcript.study.registrar
+    passes = {} if registrar is None else transcript.at(LOBBY_SESSION, ShowPass.step)
     for name, line in sorted(transcript.at(LOBBY_SESSION, Join.step).items()):
+        if not is_party_name(name):
+            raise line.wrong("no party may have the name of its sender")
         transcript.keys[name] = line.message(Join).identity
         if not transcript.keys[name].usable:
             raise line.wrong(UNUSABLE)
         transcript.met.append(line.number)
         if name in passes:
             transcript.met.append(passes[name].number)
-    if len(transcript.keys) - 1 > study.parties.count:
-        raise DoesNotHold("transcript.jsonl: more parties joined than the study has")
 
 
 def check_signatures(transcript: StudyTranscript) -> None:

@@ -10,7 +10,6 @@ import pytest
 from helpers import PATIENT, assert_tables, crosstabs, make_scenario, random_records
 
 from mpc_rr.errors import BrokerError
-from mpc_rr.network import mqtt
 from mpc_rr.network.address import BrokerUrl
 from mpc_rr.network.broker import embedded_cluster
 from mpc_rr.network.mqtt import MqttConnection
@@ -37,9 +36,8 @@ def growing_patience(monkeypatch):
     """
     connect, limits_s = MqttConnection._connect_to_node, itertools.count(1.0, 0.5)
 
-    def connect_patiently(connection):
-        monkeypatch.setattr(mqtt, "CONNECT_TIMEOUT_S", next(limits_s))
-        return connect(connection)
+    def connect_patiently(connection, _timeout_s):
+        return connect(connection, next(limits_s))
 
     monkeypatch.setattr(MqttConnection, "_connect_to_node", connect_patiently)
 

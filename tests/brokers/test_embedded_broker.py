@@ -269,7 +269,7 @@ def test_what_is_advised_fits_what_was_given(rc, tmp_path):
     refused = MqttConnectError(rc)
     assert "give them as mqtt://user:password@host:port" in told(url, refused)
     invited = msgspec.structs.replace(url, user=rights.PARTY_INVITATION, password="x")
-    assert "ask for the address anew" in told(invited, refused)
+    assert "ask for the address again" in told(invited, refused)
     assert "password" not in told(invited, refused)
 
 

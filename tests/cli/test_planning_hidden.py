@@ -91,7 +91,7 @@ def test_a_pilot_is_drawn_from_and_a_smaller_one_is_said_to_be(here, tmp_path):
     _, out, _ = here("plan", GROUPS, "--pilot", pilot)
     assert "8 of the 16 records were drawn" in " ".join(out.split())
     _, out, _ = here("plan", GROUPS, "--pilot", pilot, "--n", 40)
-    assert "The study would have 40 people: what so many would lose was not" in " ".join(
+    assert "The study would have 40 people: what that many would lose was not" in " ".join(
         out.split()
     )
     pilot.write_text("\n".join(ROWS[:4]) + "\n")

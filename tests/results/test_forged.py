@@ -180,7 +180,7 @@ def test_without_a_closing_statement_it_is_nobodys_word(forger):
     forged = forger("reports")
     forged.result["seed"] = None
     why = judged(forged.save(closed=False), "not confirmable")[v.SECRETS]
-    assert "anyone who passed the folder on may have removed both" in why
+    assert "someone who passed the folder on may have removed both" in why
 
 
 def test_nobody_confirmed_is_not_confirmed(forger):
