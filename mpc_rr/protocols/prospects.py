@@ -6,7 +6,8 @@ numbers and what would help, for whoever answers with what her answers may be in
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from mpc_rr.errors import quoted
 from mpc_rr.estimation.distribution import relative_error_if_uniform, respondents_needed
@@ -39,6 +40,10 @@ LONG_ENOUGH = 30.0
 SAME = 1e-9
 
 
+Kind = Literal["randomness", "other"]
+"""What is in the way: that answers are randomized so much, or something else."""
+
+
 @dataclass(frozen=True)
 class Prospect:
     """Something that a study is too small, or too wide, to find out."""
@@ -47,11 +52,15 @@ class Prospect:
     """For whoever plans it: with the numbers, and with what would help."""
     in_vain: str = ""
     """For whoever answers: what her answers may be in vain for; nothing if she need not care."""
+    kind: Kind = "other"
 
     @property
     def of_first_stage(self) -> "Prospect":
         """The same of the stage in which dependences are found."""
-        return Prospect(*(text and f"To find dependences: {text}" for text in astuple(self)))
+        text, in_vain = (
+            said and f"To find dependences: {said}" for said in (self.text, self.in_vain)
+        )
+        return replace(self, text=text, in_vain=in_vain)
 
 
 def of_own_budgets(
@@ -157,7 +166,7 @@ def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
     else:
         text += " What would help:"
     text += " a larger budget or coarser answers; `mpc-rr plan` compares designs."
-    return [Prospect(text, TOO_RANDOM.format(n))]
+    return [Prospect(text, TOO_RANDOM.format(n), "randomness")]
 
 
 def of_dependences(
@@ -191,7 +200,7 @@ def of_dependences(
             f"About {_rounded_up(found.enough):,} people would bring this down to {WEAK:g}; a "
             "larger budget or coarser answers help, too."
         )
-    return [Prospect(text, NOT_TOLD.format(n, which, where))]
+    return [Prospect(text, NOT_TOLD.format(n, which, where), "randomness")]
 
 
 def _rounded_up(people: int) -> int:
