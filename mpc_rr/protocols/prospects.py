@@ -12,6 +12,7 @@ from typing import Literal
 from mpc_rr.errors import quoted
 from mpc_rr.estimation.distribution import relative_error_if_uniform, respondents_needed
 from mpc_rr.estimation.foretelling import SpreadOf, foretold
+from mpc_rr.estimation.full_reports import MOST_IN_ONE_POPULATION
 from mpc_rr.estimation.prospects import (
     chance_of_untold_pairs,
     expected_untold,
@@ -90,6 +91,10 @@ TOO_FEW_FOR_COMBINATIONS = (
     "{:,} people are expected for {:,} combinations of answers: how often a single combination "
     "occurs can hardly be found out."
 )
+ONLY_SHARES = (
+    "All questions together have {:,} possible answers: too many to find out how the answers to "
+    "two questions are associated."
+)
 TOO_RANDOM = (
     "For {:,} people the answers are randomized so much that tables of two questions will tell "
     "little of how their answers are associated."
@@ -147,6 +152,19 @@ def of_combinations(what: str, combinations: int, n: int) -> list[Prospect]:
         )
         found.append(Prospect(text))
     return found
+
+
+def of_width(categories: int) -> list[Prospect]:
+    """Too many categories for tables of two questions."""
+    if categories <= MOST_IN_ONE_POPULATION:
+        return []
+    text = (
+        f"All questions together have {categories:,} categories, more than the "
+        f"{MOST_IN_ONE_POPULATION:,} of which tables of two questions can be estimated from "
+        "randomized records: these will tell the shares of single answers alone. Fewer or coarser "
+        "questions would give tables and associations."
+    )
+    return [Prospect(text, ONLY_SHARES.format(categories))]
 
 
 def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
