@@ -23,7 +23,6 @@ from mpc_rr.planning.designs import WITHOUT_TABLES, setting_of
 from mpc_rr.planning.plans import plan
 from mpc_rr.planning.trust import noise_in_sum
 from mpc_rr.protocols.interface import StudyProtocol
-from mpc_rr.protocols.prospects import TOO_RANDOM
 from mpc_rr.protocols.registry import kind_of
 from mpc_rr.schema import Schema
 from mpc_rr.show.planning import advice, toml_lines
@@ -509,8 +508,8 @@ def _tell(asker: Asker, drafted: Draft, made: _Protocol, target: Path) -> None:
     facts = scenario_facts(scenario, study.parties.count)
     said(f"Privacy: {facts['privacy']}")
     show_prospects(console, facts.get("warnings", ()))
-    in_vain = {found.in_vain for found in study.protocol.prospects(study.setting)}
-    if TOO_RANDOM.format(study.parties.count) in in_vain:
+    kinds = {found.kind for found in study.protocol.prospects(study.setting)}
+    if "randomness" in kinds and study.protocol.name != EXACT:
         said(INSTEAD_OF_RANDOM)
     note(
         "categories and limits stand in the study file, which all respondents see; look at every "

@@ -74,6 +74,16 @@ class Design:
         """Whether every cluster is kept or replaced by a uniform value."""
         return all(isinstance(matrix, KeepOrUniform) for matrix in self.matrices)
 
+    @property
+    def width(self) -> int:
+        """How many categories the attributes have together that are kept or made uniform."""
+        return sum(
+            self.sizes[a]
+            for cluster, matrix in zip(self.clusters, self.matrices, strict=True)
+            if isinstance(matrix, KeepOrUniform)
+            for a in cluster
+        )
+
     def randomization(self, attributes: Sequence[int]) -> Kronecker:
         """How these attributes together were randomized.
 

@@ -21,7 +21,7 @@ from mpc_rr.estimation.distribution import (
     subset_share,
     unbiased,
 )
-from mpc_rr.estimation.full_reports import Known, fit_reports
+from mpc_rr.estimation.full_reports import MOST_IN_ONE_POPULATION, Known, fit_reports
 from mpc_rr.estimation.intervals import Limits, subset_intervals
 from mpc_rr.estimation.latent import LatentClasses, latent_classes
 from mpc_rr.estimation.matrix import Array, Codes, Uniform
@@ -42,6 +42,11 @@ from mpc_rr.estimation.uncertainty import (
 from mpc_rr.estimation.view_population import fit_views
 from mpc_rr.estimation.views import FittedViews, ViewDesign
 from mpc_rr.schema import Attribute, Schema
+
+
+def all_counted(known: Known) -> bool:
+    """Whether a first stage counted these respondents, so that its tables are exact."""
+    return bool(known) and not any(table.standard_errors.any() for table in known.values())
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,17 @@ class Estimates:
             return fit_views(self.fitted.design, self.fitted.reports).population
         return fit_reports(self.fitted, self.known)
 
+    @property
+    def too_wide(self) -> int | None:
+        """The number of categories, if these are too many for one population.
+
+        Then there are the tables of single attributes, each by itself, and no others.
+        """
+        if self.earlier or isinstance(self.fitted, FittedViews) or all_counted(self.known or {}):
+            return None
+        width = self.fitted.design.width
+        return width if width > MOST_IN_ONE_POPULATION else None
+
     @cached_property
     def model(self) -> LatentClasses:
         """The model of the joint distribution that tables were drawn towards up to rules 3."""
@@ -169,8 +185,15 @@ class Estimates:
         """The proper joint distribution of some attributes."""
         if self.earlier:
             return project_to_simplex(self.unbiased(*attributes).shares)
+        found = self._without_population(attributes)
+        return self.population.table(attributes) if found is None else found
+
+    def _without_population(self, attributes: Sequence[int]) -> Array | None:
+        """What a first stage counted; the table of one attribute where there is no population."""
         counted = self._counted(attributes)
-        return self.population.table(attributes) if counted is None else counted
+        if counted is None and self.too_wide is not None and len(attributes) == 1:
+            return project_to_simplex(self.unbiased(*attributes).shares)
+        return counted
 
     @cached_property
     def pair_tables(self) -> dict[tuple[int, int], Array]:
@@ -216,9 +239,10 @@ class Estimates:
 
     def share(self, cells: Cells) -> float:
         """Of the population, how many meet a condition."""
-        counted, people = self._counted(cells.attributes), self.population
-        if counted is not None:
-            return float(counted[cells.table()].sum())
+        found = self._without_population(cells.attributes)
+        if found is not None:
+            return float(found[cells.table()].sum())
+        people = self.population
         classes = [
             which[people.records[:, a]]
             for a, which in zip(cells.attributes, cells.classes, strict=True)

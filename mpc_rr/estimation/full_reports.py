@@ -35,8 +35,8 @@ FALSE_ALARM = 0.02
 MOST_OVERRULING = 30
 MOST_TRIPLES = 300
 MOST_CELLS = 20_000
-MOST_CATEGORIES = 3_000
-"""So many may all attributes have together: models of all pairs are tables of all by all."""
+MOST_IN_ONE_POPULATION = 3_000
+"""So many categories may a design be wide: models of all pairs are tables of all by all."""
 MARGIN_SWEEPS = 100
 TRACE = 1e-15
 LAST_SWEEPS = (1.0,) * 8
@@ -52,11 +52,11 @@ def fit_reports(fitted: Fitted, known: Known | None = None) -> Population:
     if not fitted.design.kept:
         return _fit_other_matrices(fitted, dict(known or {}))
     design = KeptClusters.of(fitted.design)
-    if design.width > MOST_CATEGORIES:
+    if design.width > MOST_IN_ONE_POPULATION:
         raise InputError(
             f"the questions have {design.width:,} categories together, more than the "
-            f"{MOST_CATEGORIES:,} whose tables of all pairs can be estimated at once; make them "
-            "coarser"
+            f"{MOST_IN_ONE_POPULATION:,} whose tables of all pairs can be estimated at once; make "
+            "them coarser"
         )
     records = fitted.reported[np.lexsort(fitted.reported.T[::-1])]
     bases, told = Bases.of(design, records), dict(known or {})

@@ -153,9 +153,19 @@ def share(joint: Joint, inside: Array, meets: Array, level: float) -> Found:
     whole = ratio(joint, inside * meets, inside, people, level)
     if whole.value is None:
         return untold(people, 0.0, 1.0)
+    both = inside * meets
+    if not both.any():
+        return _surely(0.0, people)
+    if np.array_equal(both, inside):
+        return _surely(1.0, people)
     scored = _Scored(joint, inside, meets)
     population, respondents = (scored.limits(of, level, whole.value) for of in reversed(BOTH))
     return replace(whole, population=population, respondents=respondents).within(0.0, 1.0)
+
+
+def _surely(value: float, people: float) -> Found:
+    """What follows from whom is meant, whatever was answered."""
+    return Found(value, 0.0, (value, value), (value, value), people)
 
 
 def _share_of_all(joint: Joint, meets: Array, level: float) -> Found:

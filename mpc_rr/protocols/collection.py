@@ -48,6 +48,7 @@ from mpc_rr.protocols.prospects import (
     of_combinations,
     of_dependences,
     of_randomizing,
+    of_width,
 )
 from mpc_rr.publication.counts import PairCounts
 from mpc_rr.publication.ending import DIGEST_BYTES, Ending, Setting
@@ -320,6 +321,11 @@ def prospects_of(study: Setting, design: Design) -> list[Prospect]:
     ]
 
 
+def full_prospects_of(study: Setting, design: Design) -> list[Prospect]:
+    """The same where everything is counted in one population: it may have too many categories."""
+    return of_width(design.width) + prospects_of(study, design)
+
+
 def largest_answer_bytes(study: Setting) -> int:
     """No message is longer than a list of all parties' keys and names."""
     return HEAD_BYTES + CODE_BYTES * len(study.schema.sizes) + MEMBER_BYTES * study.parties
@@ -340,7 +346,7 @@ class FixedDesign(StudyProtocol, frozen=True):
 
     def prospects(self, study: Setting) -> list[Prospect]:
         """Too many combinations for so many people, or too much randomizing."""
-        return prospects_of(study, self.design(study.schema))
+        return full_prospects_of(study, self.design(study.schema))
 
     def largest_message_bytes(self, study: Setting) -> int:
         """No message is longer than a list of all parties' keys and names."""

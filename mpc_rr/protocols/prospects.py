@@ -6,11 +6,13 @@ numbers and what would help, for whoever answers with what her answers may be in
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from mpc_rr.errors import quoted
 from mpc_rr.estimation.distribution import relative_error_if_uniform, respondents_needed
 from mpc_rr.estimation.foretelling import SpreadOf, foretold
+from mpc_rr.estimation.full_reports import MOST_IN_ONE_POPULATION
 from mpc_rr.estimation.prospects import (
     chance_of_untold_pairs,
     expected_untold,
@@ -39,6 +41,10 @@ LONG_ENOUGH = 30.0
 SAME = 1e-9
 
 
+Kind = Literal["randomness", "other"]
+"""What is in the way: that answers are randomized so much, or something else."""
+
+
 @dataclass(frozen=True)
 class Prospect:
     """Something that a study is too small, or too wide, to find out."""
@@ -47,11 +53,15 @@ class Prospect:
     """For whoever plans it: with the numbers, and with what would help."""
     in_vain: str = ""
     """For whoever answers: what her answers may be in vain for; nothing if she need not care."""
+    kind: Kind = "other"
 
     @property
     def of_first_stage(self) -> "Prospect":
         """The same of the stage in which dependences are found."""
-        return Prospect(*(text and f"To find dependences: {text}" for text in astuple(self)))
+        text, in_vain = (
+            said and f"To find dependences: {said}" for said in (self.text, self.in_vain)
+        )
+        return replace(self, text=text, in_vain=in_vain)
 
 
 def of_own_budgets(
@@ -80,6 +90,10 @@ HASTE = (
 TOO_FEW_FOR_COMBINATIONS = (
     "{:,} people are expected for {:,} combinations of answers: how often a single combination "
     "occurs can hardly be found out."
+)
+ONLY_SHARES = (
+    "All questions together have {:,} possible answers: too many to find out how the answers to "
+    "two questions are associated."
 )
 TOO_RANDOM = (
     "For {:,} people the answers are randomized so much that tables of two questions will tell "
@@ -140,6 +154,19 @@ def of_combinations(what: str, combinations: int, n: int) -> list[Prospect]:
     return found
 
 
+def of_width(categories: int) -> list[Prospect]:
+    """Too many categories for tables of two questions."""
+    if categories <= MOST_IN_ONE_POPULATION:
+        return []
+    text = (
+        f"All questions together have {categories:,} categories, more than the "
+        f"{MOST_IN_ONE_POPULATION:,} of which tables of two questions can be estimated from "
+        "randomized records: these will tell the shares of single answers alone. Fewer or coarser "
+        "questions would give tables and associations."
+    )
+    return [Prospect(text, ONLY_SHARES.format(categories))]
+
+
 def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
     """Tables that randomizing leaves little of; ``errors``: what it adds to each, in L1."""
     known = list(errors)
@@ -157,7 +184,7 @@ def of_randomizing(errors: Iterable[float], n: int) -> list[Prospect]:
     else:
         text += " What would help:"
     text += " a larger budget or coarser answers; `mpc-rr plan` compares designs."
-    return [Prospect(text, TOO_RANDOM.format(n))]
+    return [Prospect(text, TOO_RANDOM.format(n), "randomness")]
 
 
 def of_dependences(
@@ -191,7 +218,7 @@ def of_dependences(
             f"About {_rounded_up(found.enough):,} people would bring this down to {WEAK:g}; a "
             "larger budget or coarser answers help, too."
         )
-    return [Prospect(text, NOT_TOLD.format(n, which, where))]
+    return [Prospect(text, NOT_TOLD.format(n, which, where), "randomness")]
 
 
 def _rounded_up(people: int) -> int:

@@ -43,8 +43,8 @@ from mpc_rr.protocols.collection import (
     collect_coordinator,
     collect_party,
     disclosures_of,
+    full_prospects_of,
     largest_answer_bytes,
-    prospects_of,
 )
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.interface import StudyProtocol
@@ -53,6 +53,7 @@ from mpc_rr.protocols.prospects import (
     Prospect,
     of_combinations,
     of_own_budgets,
+    of_width,
 )
 from mpc_rr.protocols.rr_each_attribute import RREachAttribute
 from mpc_rr.protocols.rr_pairs import RRPairs
@@ -183,7 +184,7 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         """Those of the dependence protocol, and the largest cluster that may be found."""
         if not self._found:
             design = self.design(study.schema, self._given(study.schema))
-            return [*prospects_of(study, design), *self._dearer(study)]
+            return [*full_prospects_of(study, design), *self._dearer(study)]
         sizes = [study.schema.sizes[a] for a in self._free(study.schema)]
         if isinstance(self.clusters, int):  # then all others may be alone
             largest = math.prod(sorted(sizes)[self.clusters - 1 :])
@@ -193,6 +194,7 @@ class RRClusters(StudyProtocol, frozen=True, tag="rr_clusters"):
         first = (prospect.of_first_stage for prospect in self._finding.prospects(study))
         return [
             *first,
+            *of_width(self.design(study.schema, _one_by_one(study.schema)).width),
             *of_combinations(A_CLUSTER, largest, study.expected),
             *self._dearer(study),
         ]

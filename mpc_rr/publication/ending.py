@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import msgspec
 import numpy as np
 
-from mpc_rr.errors import one_line, out_of
+from mpc_rr.errors import InputError, one_line, out_of
 from mpc_rr.estimation.estimates import Estimates
 from mpc_rr.estimation.full_reports import Known
 from mpc_rr.estimation.matrix import Array, RRMatrix
@@ -262,6 +262,8 @@ class Draft:
         """One part. What was added before it failed stays."""
         try:
             yield
+        except InputError as error:  # it follows from the study, and would again
+            self.warn(f"{what} could not be computed: {one_line(str(error)).rstrip('.')}.")
         except (Exception, SystemExit) as error:  # noqa: BLE001  (the study is finished and stays)
             why = one_line(f"{type(error).__name__}: {error}".rstrip(": "))
             self.notes.append(

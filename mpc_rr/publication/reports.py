@@ -12,8 +12,8 @@ import numpy.typing as npt
 from mpc_rr.errors import listing
 from mpc_rr.estimation.clusters import Dependences
 from mpc_rr.estimation.designs import Design, Fitted
-from mpc_rr.estimation.estimates import Estimates, RecordWeights, adjusted_weights
-from mpc_rr.estimation.full_reports import Known
+from mpc_rr.estimation.estimates import Estimates, RecordWeights, adjusted_weights, all_counted
+from mpc_rr.estimation.full_reports import MOST_IN_ONE_POPULATION, Known
 from mpc_rr.estimation.matrix import Codes, Dense, DistanceWeighted, KeepOrUniform, RRMatrix
 from mpc_rr.estimation.pairs import PairLayout
 from mpc_rr.estimation.raking import NoWeights
@@ -45,6 +45,10 @@ CODE_BYTES = 2
 MOST_WEIGHED = 10_000_000
 """Of larger clusters the shares of all combinations are not worked out, for weights."""
 CELL_BYTES = 4
+TOO_WIDE = (
+    "The questions have {:,} categories together; tables of two questions, and their associations, "
+    "are estimated of at most {:,}. Only the shares of single answers are published."
+)
 EXACTLY = (
     "All who were counted in the first stage answered in the second: shares, and tables of two "
     "questions, are as they were counted."
@@ -166,8 +170,9 @@ class Collected(Ending, frozen=True):
         if self.in_first_stage is not None:
             draft.find(_of_first_stage(self.in_first_stage, study), first_stage=self.in_first_stage)
         if self.known and not self.earlier:
-            exact = not any(table.standard_errors.any() for table in self.known.values())
-            draft.find(EXACTLY if exact else FROM_BOTH)
+            exact = all_counted(self.known)
+            if exact or self.design.width <= MOST_IN_ONE_POPULATION:
+                draft.find(EXACTLY if exact else FROM_BOTH)
         with draft.part("what the reports tell"):
             _publish_estimates(draft, self.estimates())
         draft.listings.append(_clusters_listed(clusters))
@@ -287,6 +292,9 @@ def _publish_estimates(draft: Draft, estimates: Estimates) -> None:
         _publish_marginals(draft, estimates)
     with draft.part("item non-response"):
         add_non_response(draft, told_alone(estimates.schema, draft.tables))
+    if estimates.too_wide is not None:
+        draft.warn(TOO_WIDE.format(estimates.too_wide, MOST_IN_ONE_POPULATION))
+        return
     with draft.part("the dependences"):
         add_dependences(
             draft,

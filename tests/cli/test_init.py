@@ -112,19 +112,23 @@ def test_a_protocol_that_is_asked_for_gets_the_options_that_it_needs(
 
 
 @pytest.mark.parametrize(
-    ("options", "advised"),
-    [(["rr_views", "--epsilon", "0.5"], True), (["exact_pairs"], False),
-     (["rr_joint", "--epsilon", "20"], False)],
+    ("options", "wrong_cells", "no_dependences"),
+    [(["rr_views", "--epsilon", "0.5"], True, False), (["exact_pairs"], False, False),
+     (["rr_joint", "--epsilon", "20"], False, True),
+     (["rr_independent", "--epsilon", "14"], False, True),
+     (["rr_clusters", "--epsilon", "28"], False, True)],
 )  # fmt: skip
 def test_where_randomizing_leaves_nothing_it_is_said_what_would_tell_more(
-    here, brought, tmp_path, options, advised
+    here, brought, tmp_path, options, wrong_cells, no_dependences
 ):
     """Once a study was recommended that put all into wrong cells, and nothing else was named."""
     code, out, err = here("init", brought, "--yes", "--protocol", *options, cwd=tmp_path)
     assert code == 0, err
     said = " ".join(out.split())
-    assert ("into wrong cells" in said) == advised
-    assert ("or --protocol exact_pairs, which publishes exact totals" in said) == advised
+    assert ("into wrong cells" in said) == wrong_cells
+    assert ("will mostly not be told from none" in said) == no_dependences
+    advised = "or --protocol exact_pairs, which publishes exact totals" in said
+    assert advised == (wrong_cells or no_dependences)
 
 
 def test_noise_in_totals_is_had_by_a_budget(here, brought, tmp_path):
@@ -133,6 +137,7 @@ def test_noise_in_totals_is_had_by_a_budget(here, brought, tmp_path):
     )
     assert code == 0
     assert "Noise of standard deviation" in out
+    assert "What would tell more" not in out  # it is this protocol already
     made = tomllib.loads((tmp_path / "survey.toml").read_text())
     assert made["protocol"]["noise_epsilon"] == 4
 

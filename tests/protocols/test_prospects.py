@@ -193,6 +193,22 @@ TOO_SMALL = {
         RRClusters(keep=0.9, dependence=RREachAttribute(keep=0.4)), 300, (3, 4),
         "To find dependences: With 300 people and this budget",
     ),
+    "one population": (
+        RRIndependent(keep=0.5), 300, (1600, 1600), "questions together have 3,200 categories"
+    ),
+    "one population by λ": (
+        LambdaRandomization(epsilon=4.0), 300, (1600, 1600), "3,200 categories, more than the 3,000"
+    ),
+    "one population of whole records": (
+        RRJoint(epsilon=9.0), 300, (1600, 1600), "3,200 categories, more than the 3,000"
+    ),
+    "one population of clusters": (
+        RRClusters(keep=0.9, clusters=(("a0", "a1"),)), 300, (1600, 1600), "3,200 categories, more"
+    ),
+    "one population of clusters that are found": (
+        RRClusters(keep=0.9, dependence=RREachAttribute(keep=0.9)), 300, (1600, 1600),
+        "3,200 categories, more than the 3,000",
+    ),
     "dependences, many": (RREachAttribute(keep=0.5), 400, (3,) * 40, "10 pairs of questions that"),
 }  # fmt: skip
 ONLY_FOR_PLANNERS = {"Laplace for many", "Gaussian for few"}

@@ -103,6 +103,23 @@ def test_groups_and_conditions(randomized):
     assert (found.by, found.where) == ("age", "car = yes")
 
 
+@pytest.mark.parametrize("keep", [0.6, 1 - 1e-7])
+def test_what_a_condition_excludes_is_surely_nobody(keep, tmp_path):
+    """Limits were found by halving: 0 to 4.5e-13."""
+    run = run_of(RRIndependent(keep=keep)).save(tmp_path / "run")
+    young = "age = young"
+    found = compute(run, table("age", "car"), where=young)
+    for cell in found.values:
+        if young not in cell.name:
+            assert (cell.value, cell.standard_error) == (0.0, 0.0)
+            assert cell.respondents == cell.population == (0.0, 0.0)
+        else:
+            assert cell.population[0] < cell.value < cell.population[1]
+    everyone = compute(run, share("age = young or car = yes"), where=young).values[0]
+    assert (everyone.value, everyone.standard_error) == (1.0, 0.0)
+    assert everyone.respondents == everyone.population == (1.0, 1.0)
+
+
 def test_tables_of_three_are_those_of_the_records(randomized):
     found = compute(randomized, table("age", "car", "trips"))
     assert len(found.values) == 3 * 2 * 5

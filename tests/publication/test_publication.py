@@ -17,6 +17,7 @@ from helpers import make_scenario, make_study, random_records, setting, unpack
 from randomized import ALL
 from rich.console import Console
 
+from mpc_rr import query, simulate
 from mpc_rr.cli import studies
 from mpc_rr.errors import InputError, ResultsError
 from mpc_rr.estimation.agreement import disagreement
@@ -27,6 +28,7 @@ from mpc_rr.protocols import registry
 from mpc_rr.protocols.block_aggregation import BlockAggregation
 from mpc_rr.protocols.exact_pairs import ExactPairs
 from mpc_rr.protocols.rr_independent import RRIndependent
+from mpc_rr.protocols.rr_joint import RRJoint
 from mpc_rr.publication.ending import Draft, Ending
 from mpc_rr.publication.parts import (
     Axis,
@@ -49,12 +51,14 @@ from mpc_rr.results.format import json_schema, to_json
 from mpc_rr.results.run import StudyResult
 from mpc_rr.results.verification import publish_anew, verify
 from mpc_rr.running import run_study
+from mpc_rr.schema import Attribute, Schema
 from mpc_rr.show.fragment import fragment
 from mpc_rr.show.report import report
 from mpc_rr.show.study import show_result
 from mpc_rr.show.terminal import show_publication
 from mpc_rr.show.words import Words
 from mpc_rr.simulation.faults import Faults, PartyFault
+from mpc_rr.study.definition import Deadlines, Parties, Study
 from mpc_rr.study.file import load_scenario
 
 ROOT = Path(__file__).parents[2]
@@ -431,6 +435,45 @@ def test_a_draft_keeps_what_was_made_before_a_part_failed():
     found = draft.publication()
     assert found.findings == (Finding(text="the first half is there."),)
     assert "the second half could not be computed (ValueError: no more)" in found.notes[0].text
+
+
+def test_what_the_study_itself_makes_impossible_is_not_said_to_be_computed_again():
+    draft = Draft()
+    with draft.part("the table"):
+        raise InputError("it is too large; make it coarser.")
+    (note,) = draft.publication().notes
+    assert note.text == "the table could not be computed: it is too large; make it coarser."
+    assert not note.incomplete
+
+
+@pytest.mark.parametrize(
+    "protocol", [RRIndependent(keep=0.9), RRJoint(epsilon=14.0)], ids=lambda own: own.name
+)
+def test_of_too_many_categories_single_answers_are_published(protocol, tmp_path):
+    """Once nothing was, after all had disclosed everything."""
+    names = tuple(f"c{k}" for k in range(1501))
+    schema = Schema(tuple(Attribute(name, "nominal", names) for name in "ab"))
+    study = Study(
+        name="wide", title="Wide", description="", schema=schema, protocol=protocol,
+        parties=Parties(count=20), deadlines=Deadlines(),
+    )  # fmt: skip
+    study.protocol.check(study.setting)
+    assert any("3,002 categories" in f.text for f in study.protocol.prospects(study.setting))
+    run = simulate(study, {"a": ["c0"] * 20, "b": ["c7"] * 20}, seed=1)
+    folder = run.save(tmp_path / "run")
+    found = read_folder(folder).file.publication
+    assert [table.name for table in found.tables] == ["a", "b"]
+    for table, most in zip(found.tables, (0, 7), strict=True):
+        assert int(np.argmax(table.values)) == most
+        assert table.low[most] <= table.values[most] <= table.high[most]
+    (told,) = [note for note in found.notes if "3,002 categories" in note.text]
+    assert told.severity == "warning"
+    assert not told.incomplete
+    assert not any("could not be computed" in note.text for note in found.notes)
+    verify(folder)
+    assert query(folder, "a = c0").share == pytest.approx(found.tables[0].values[0])
+    with pytest.raises(InputError, match="3,002 categories together"):
+        query(folder, "a = c0 and b = c7")
 
 
 # ── Format 1 ───────────────────────────────────────────────────────────────────────────────────
