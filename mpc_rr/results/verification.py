@@ -151,7 +151,6 @@ EARLIER = (
     "which someone who passed it on may have put there; `mpc-rr publish RUN --out NEW` writes them "
     "again"
 )
-NO_GAPS = "without estimates of how many gave no answer, which are those of the tables now"
 UNCOMPARED = "but not limits and standard errors, which were not compared"
 NOT_COMPARED = (
     "not compared: by the rules that result.json names they were worked out otherwise; where the "
@@ -568,10 +567,11 @@ class _Examined:
         if there.listing(FOLLOWED) is None:  # it came with rules 5, but not at once
             listings = (listed for listed in now.listings if listed.name != FOLLOWED)
             now = msgspec.structs.replace(now, listings=tuple(listings))
-        said = "quantities, tables and listings"
-        if self.rules < earlier.AS_IN_TABLES and earlier.without_estimated_gaps(there) != there:
-            there, now = map(earlier.without_estimated_gaps, (there, now))
-            said += f", {NO_GAPS}"
+        said = ["quantities, tables and listings"]
+        if self.rules < earlier.AS_IN_TABLES:
+            limits, schema = not self._other_limits, self.study.schema
+            there, now, less = earlier.before_tables(there, now, schema, limits=limits)
+            said += less
         if self._other_limits:
             self._published_without_limits(there, now)
         else:
@@ -579,7 +579,7 @@ class _Examined:
         for name, text in self._sheets_of_then().items():
             if not self._holds(name, text):
                 raise DoesNotHold(f"{name} is not what follows from the transcript")
-        return f"{said}, {UNCOMPARED}" if self._other_limits else said
+        return ", ".join([*said, *([UNCOMPARED] if self._other_limits else [])])
 
     @property
     def _other_limits(self) -> bool:
@@ -613,6 +613,9 @@ class _Examined:
             due |= {} if text is None else {earlier.DEPENDENCE_SHEET: text}
             if text is None:
                 del due[earlier.DEPENDENCE_SHEET]
+        elif self.rules < earlier.AS_IN_TABLES and earlier.DEPENDENCE_SHEET in due:
+            text = earlier.sheet_of_then(self.folder.file.publication)
+            due[earlier.DEPENDENCE_SHEET] = text
         if self.folder.version > 1:
             listed = [sheet.name for sheet in self.folder.file.publication.sheets]
             _same(("sheets", sorted(listed), sorted(due)))

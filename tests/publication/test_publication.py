@@ -41,7 +41,7 @@ from mpc_rr.publication.parts import (
     Table,
 )
 from mpc_rr.publication.whole import published
-from mpc_rr.results import verification
+from mpc_rr.results import earlier, verification
 from mpc_rr.results.alike import texts_alike
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Contradicted
@@ -612,16 +612,100 @@ def test_releases_of_rules_4_are_verified_with_the_distances_and_losses_of_then(
 
 
 @pytest.mark.parametrize("name", ["blocks", "groups", "independent", "masks", "pairs"])
-def test_folders_of_rules_5_differ_in_words_alone(name, tmp_path_factory, tmp_path):
-    """Commit 483120c wrote them."""
+def test_folders_of_rules_5_are_published_with_the_same_numbers(name, tmp_path_factory, tmp_path):
+    """Commit 483120c wrote them; blocks are told more of since."""
     folder = unpacked("rules-5", tmp_path_factory) / name
     claims = {claim.claim: claim for claim in verify(folder)}
     assert claims[verification.PUBLISHED].verdict == "confirmed"
     assert claims[verification.WORDS].verdict == "not confirmable"
     then, now = read_folder(folder).file.publication, publish_anew(folder, tmp_path / "new")
     assert [table.values for table in now.tables] == [table.values for table in then.tables]
-    assert [listed.rows for listed in now.listings] == [listed.rows for listed in then.listings]
+    known, added = [listed.name for listed in then.listings], {"blocks": {"convergence"}}
+    assert {listed.name for listed in now.listings} - {*known} == added.get(name, set())
+    assert [as_then(now.listing(listed), then.listing(listed)) for listed in known] == [
+        listed.rows for listed in then.listings
+    ]
+    if name == "blocks":
+        columns = [{c.name for c in p.listing("trajectory").columns} for p in (now, then)]
+        assert columns[0] - columns[1] == {"answer", "share"}
     assert verify(tmp_path / "new")
+
+
+def changed_cell(folder, target, listing, row, column, value):
+    """A copy of the folder in which one cell of a listing is another."""
+    shutil.copytree(folder, target)
+    document = json.loads((target / "result.json").read_text())
+    (listed,) = (x for x in document["publication"]["listings"] if x["name"] == listing)
+    names = [one["name"] for one in listed["columns"]]
+    listed["rows"][row][names.index(column)] = value
+    (target / "result.json").write_text(json.dumps(document))
+    return target
+
+
+def test_computed_correlations_of_rules_5_are_passed_over(tmp_path_factory, tmp_path):
+    """20 people: commit 483120c told a correlation that cannot be told."""
+    folder = unpacked("rules-5", tmp_path_factory) / "correlation"
+    published = next(c for c in verify(folder) if c.claim == verification.PUBLISHED)
+    assert published.verdict == "confirmed"
+    assert earlier.NO_CORRELATIONS in published.why
+    assert earlier.NO_LARGE not in published.why
+    now = publish_anew(folder, tmp_path / "new").listing("results")
+    then = read_folder(folder).file.publication.listing("results")
+    assert now.rows[0] == then.rows[0]
+    assert (then.rows[1][1], now.rows[1][1]) == (-0.174979, None)
+    assert verify(tmp_path / "new")
+    another = changed_cell(folder, tmp_path / "another", "results", 1, "value", 0.9)
+    assert verification.PUBLISHED in {
+        claim.claim for claim in verify(another) if claim.verdict == "confirmed"
+    }
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value"),
+    [(0, "value", 0.9), (1, "people", 21), (1, "computed", "correlation(b, a)")],
+)
+def test_what_else_was_computed_by_rules_5_is_compared(
+    row, column, value, tmp_path_factory, tmp_path
+):
+    folder = unpacked("rules-5", tmp_path_factory) / "correlation"
+    changed = changed_cell(folder, tmp_path / "changed", "results", row, column, value)
+    with pytest.raises(Contradicted, match=r"what result\.json publishes follows"):
+        verify(changed)
+
+
+def test_dependences_of_large_tables_of_rules_5_are_passed_over(tmp_path_factory, tmp_path):
+    """65 × 64 answers: commit 483120c told how strongly they depend on each other."""
+    folder = unpacked("rules-5", tmp_path_factory) / "large"
+    published = next(c for c in verify(folder) if c.claim == verification.PUBLISHED)
+    assert published.verdict == "confirmed"
+    assert earlier.NO_LARGE in published.why
+    assert earlier.NO_CORRELATIONS not in published.why
+    (then,) = read_folder(folder).file.publication.listing("dependence").rows
+    (now,) = publish_anew(folder, tmp_path / "new").listing("dependence").rows
+    assert (then[:4], now[3]) == (("a", "b", "r", 0.988425), None)
+    assert verify(tmp_path / "new")
+
+
+@pytest.mark.parametrize(("column", "value"), [("measure", "V"), ("attribute_2", "a")])
+def test_a_large_pair_of_rules_5_must_be_listed(column, value, tmp_path_factory, tmp_path):
+    folder = unpacked("rules-5", tmp_path_factory) / "large"
+    changed = changed_cell(folder, tmp_path / "changed", "dependence", 0, column, value)
+    with pytest.raises(Contradicted, match=r"what result\.json publishes follows"):
+        verify(changed)
+
+
+def test_a_sheet_of_large_pairs_says_what_result_json_says(tmp_path_factory, tmp_path):
+    folder = unpacked("rules-5", tmp_path_factory) / "large"
+    changed = changed_cell(folder, tmp_path / "changed", "dependence", 0, "value", 0.5)
+    with pytest.raises(Contradicted, match=r"dependence\.csv is not what follows"):
+        verify(changed)
+
+
+def as_then(now, then):
+    """The rows of a listing, without columns that came later."""
+    known = [column.name for column in then.columns]
+    kept = [k for k, column in enumerate(now.columns) if column.name in known]
+    return tuple(tuple(row[k] for k in kept) for row in now.rows)
 
 
 def test_views_of_rules_3_are_verified_as_they_were_and_not_brought_to_now(

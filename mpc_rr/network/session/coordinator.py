@@ -77,7 +77,8 @@ from full reports or views is counted in one weighted population; and views are 
 Since 5, distances between records are not rounded in small studies, and losses and risks of groups
 and masks are those of what is really published. Since 6, studies by blocks publish the shares that
 were known least after each block, and when paper 002's rule of convergence would have stopped; how
-many gave no answer is that of the published tables; and sentences are said in plainer words, and of
+many gave no answer is that of the published tables; computed correlations are told as published
+ones are, and dependences in large tables are not; and sentences are said in plainer words, and of
 two answers that one person gave together only where answers are counted together. Where a rule or a
 published sentence changes, this goes up, and what older folders hold in other words is no
 contradiction."""
