@@ -149,7 +149,7 @@ def whole_run(tally, population, protocol, n, rng):
     }
     run = simulate(study, frame, seed=int(rng.integers(1 << 31)))
     with tempfile.TemporaryDirectory() as scratch:
-        told = read_computable(run.save(f"{scratch}/run"))
+        told = read_computable(run.save(f"{scratch}/run")).told
         compared(tally, population, told, joint, records)
         own = Told.of(run.outcome.result, run.publication, schema, n)
         return all(same(told, own, *asked) for asked in asked_of(population))

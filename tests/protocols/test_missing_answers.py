@@ -343,7 +343,10 @@ def test_estimates_of_no_answer_by_earlier_rules_are_not_contradicted(name, tmp_
     result = tmp_path / "run" / "result.json"
     said = json.loads(result.read_text())
     said["rules"] = 4
-    (listed,) = (part for part in said["publication"]["listings"] if part["name"] == "no_answer")
+    published = said["publication"]  # blocks did not tell of these then
+    later = ("trajectory", "convergence")
+    published["listings"] = [x for x in published["listings"] if x["name"] not in later]
+    (listed,) = (part for part in published["listings"] if part["name"] == "no_answer")
     listed["rows"][0][3:] = [0.5, 0.4, 0.6]
     (tmp_path / "run" / "closing.json").unlink()
     result.write_text(json.dumps(said))

@@ -359,6 +359,16 @@ def test_more_parties_than_the_study_has_are_noticed(forger):
     contradicted(forged.save(), v.SIGNED, "more parties joined than the study has")
 
 
+def test_a_join_in_the_coordinators_name_does_not_make_it_another(forger):
+    """It replaced the coordinator's key: whoever had the folder could sign its lines."""
+    forged = forger("reports")
+    join = forged.places(Join)[0]
+    forged.raws.insert(join, forged.raws[join])
+    forged.sign(join, sender=COORDINATOR, by="party-2")
+    found = judged(forged.save(), "contradicted")
+    assert any("no party may have the name of its sender" in why for why in found.values())
+
+
 @pytest.mark.parametrize("kind", [Invitation, Join, Answer, AnswersTaken, Verdict])
 def test_a_signature_by_somebody_else_is_noticed(forger, kind):
     forged = forger("reports")
