@@ -196,9 +196,9 @@ def _condensed_as_json(found: Condensed) -> dict[str, Any]:
 
 
 def _setting(study: Study, n: int) -> Setting:
-    """The study with so many people; it needs no more than those."""
-    minimum = study.parties.minimum
-    fewest = n if minimum is None else min(minimum, n)
+    """The study with so many people; of these it needs the same share."""
+    minimum, count = study.parties.minimum, study.parties.count
+    fewest = n if minimum is None else max(round(n * minimum / count), 1)
     return msgspec.structs.replace(study.setting, expected=n, parties=n, fewest=fewest)
 
 

@@ -35,7 +35,7 @@ IN_PLAIN_WORDS = {
     "noise_epsilon or suppress_below in": "random noise in the totals, or for small ones to be "
     "hidden",
     "noise_epsilon in": "random noise in the totals",
-    "(registrar = ": "a registrar who admits each person once",
+    "(registrar = ": "a registrar",
     "a higher minimum in": "a study that ends without a result if fewer come",
     "corrupt": "protection against more parties who pool what they know",
     'coordinator = "malicious" in': "a sum that stays secure if the coordinator deviates from the "

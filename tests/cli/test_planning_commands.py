@@ -152,3 +152,29 @@ def test_a_schema_is_drafted(small, here):
     code, _, err = here("schema", small / "nothing.csv")
     assert code == 2
     assert_one_line(err, "cannot read")
+
+
+def test_of_more_people_a_study_needs_the_same_share(tmp_path, here):
+    """Of the same number, all but a few could collude, and each added all of the noise."""
+    study = tmp_path / "study.toml"
+    study.write_text(
+        """
+        title = "A"
+        study = "a"
+        [schema.x]
+        categories = ["a", "b"]
+        [schema.y]
+        categories = ["a", "b"]
+        [protocol]
+        name = "exact_pairs"
+        noise_epsilon = 2
+        [parties]
+        count = 20
+        minimum = 16
+        """
+    )
+    options = ("--n", 2000, "--people", 2000, "--populations", 2, "--epsilon", 2, "--json")
+    code, out, err = here("plan", study, *options)
+    assert code == 0, err
+    (summed,) = (w for w in json.loads(out)["ways_to_trust"] if w["name"] == "summed, noise inside")
+    assert summed["errors"]["weak"]["error"] < 0.01
