@@ -42,7 +42,7 @@ from mpc_rr.publication.parts import (
 )
 from mpc_rr.publication.whole import published
 from mpc_rr.results import earlier, verification
-from mpc_rr.results.alike import texts_alike
+from mpc_rr.results.alike import alike, texts_alike
 from mpc_rr.results.asking import read_askable
 from mpc_rr.results.claims import Contradicted
 from mpc_rr.results.earlier import DEPENDENCE_SHEET
@@ -619,12 +619,12 @@ def test_folders_of_rules_5_are_published_with_the_same_numbers(name, tmp_path_f
     assert claims[verification.PUBLISHED].verdict == "confirmed"
     assert claims[verification.WORDS].verdict == "not confirmable"
     then, now = read_folder(folder).file.publication, publish_anew(folder, tmp_path / "new")
-    assert [table.values for table in now.tables] == [table.values for table in then.tables]
+    tables = [[table.values for table in told.tables] for told in (now, then)]
+    assert alike(*tables)  # older scipys differ in the last digits
     known, added = [listed.name for listed in then.listings], {"blocks": {"convergence"}}
     assert {listed.name for listed in now.listings} - {*known} == added.get(name, set())
-    assert [as_then(now.listing(listed), then.listing(listed)) for listed in known] == [
-        listed.rows for listed in then.listings
-    ]
+    rows = [as_then(now.listing(listed), then.listing(listed)) for listed in known]
+    assert alike(rows, [listed.rows for listed in then.listings])
     if name == "blocks":
         columns = [{c.name for c in p.listing("trajectory").columns} for p in (now, then)]
         assert columns[0] - columns[1] == {"answer", "share"}
