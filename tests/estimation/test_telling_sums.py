@@ -15,6 +15,7 @@ from mpc_rr.estimation.telling_sums import (
     counts_of_each,
     few_off_an_end,
     telling,
+    without_ends,
 )
 from mpc_rr.schema import Attribute
 
@@ -99,3 +100,22 @@ def test_a_small_count_between_the_ends_tells(possible, powers):
     for many, tells in ((4, True), (5, False)):
         codes = [1] * many + [code for code in range(possible) if code != 1] * 9
         assert telling(x, sums_of(x, codes, powers), 5) == tells
+
+
+@given(
+    st.integers(2, 8).flatmap(
+        lambda possible: st.tuples(
+            st.just(possible), st.lists(st.integers(0, possible - 1), max_size=9)
+        )
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_sums_without_those_at_an_end_are_those_over_the_others(given_, low, top):
+    possible, codes = given_
+    x = number(possible)
+    ends = [0] * low + [possible - 1] * top
+    counts = {end: codes.count(end) for end in ends}
+    found = [*without_ends(x, sums_of(x, codes), counts)]
+    some = [{end} for end in counts] + ([{*counts}] if len(counts) == 2 else [])
+    assert found == [sums_of(x, [code for code in codes if code not in taken]) for taken in some]

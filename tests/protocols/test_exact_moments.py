@@ -434,6 +434,8 @@ def clipped(clip, missing=None):
         ("both", [0] * 18 + [100] * 18 + [10, 20, 30, 40], {0, 100}),
         ("both", [0] * 15 + [100] * 15 + list(range(20, 30)), set()),
         ("both", [0] * 4 + [100] * 15 + list(range(20, 30)), {0}),
+        ("top", [100] * 30 + [0] * 30 + [6, 5], {100}),  # without those at the top
+        ("top", [100] * 20 + [3] * 20, {100}),
     ],
 )
 def test_a_count_of_an_end_is_hidden_if_few_gave_it_or_another_number(clip, numbers, hidden):
