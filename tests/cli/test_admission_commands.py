@@ -153,7 +153,7 @@ def test_nobody_has_the_key_of_somebody_else_admitted(here, registered):
     assert_one_line(err, "mpc-rr enrol of this version prints a request")
     code, _, err = admit(here, registered, "Mallory", f"{janes_key}.{mallorys.partition('.')[2]}")
     assert code == 2
-    assert_one_line(err, "does not show that anyone who asks has this key")
+    assert_one_line(err, "does not show that the person who asks has this key")
     assert admit(here, registered, "Jane", jane)[0] == 0
 
 
