@@ -135,7 +135,8 @@ class Copy:
     def pytest(self, tests, *options, planted):
         """Pytest's exit code and its summary of what failed; None if it did not end."""
         # A fault must not be compiled: it could be taken for the original, which has its age.
-        written = {"PYTHONDONTWRITEBYTECODE": "1"} if planted else {}
+        # With it, tests may wait in vain; not for so long that they seem not to end.
+        written = {"PYTHONDONTWRITEBYTECODE": "1", "MPC_RR_TEST_LIMIT_S": "60"} if planted else {}
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", "-q", "-rfE", "--tb=no", *options, *tests],
             cwd=self.root,

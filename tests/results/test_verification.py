@@ -444,6 +444,7 @@ def test_what_is_no_receipt_is_named_and_the_others_are_checked(honest, tmp_path
     last = verify(folder)[-2:]
     assert [claim.verdict for claim in last] == ["not confirmable"] * 2
     assert "receipts/linked.jsonl” belongs to the result" in last[0].claim
+    assert "not a receipt" not in last[0].why  # it was not even read
     assert "mine.jsonl is not a receipt" in last[1].why
 
 
